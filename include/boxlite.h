@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boxlite.h: the public interface of libboxlite, and its authoritative reference.
+ *
+ * BoxLite starts hardware-isolated Linux VMs ("boxes") from OCI images inside the calling
+ * process' own rights: no daemon, no root.
+ *
+ * Handles    Opaque. A function that stores a new handle in a `boxlite_x **ret` gives it to the
+ *            caller, who frees it with boxlite_x_free(). Every free function accepts NULL. A
+ *            getter returns a borrowed pointer, valid until its object is freed or changed.
+ *            Free everything made from a runtime before the runtime.
+ * Errors     A function returns 0 (or a count, where said) or a negative BOXLITE_E_* code. On
+ *            failure outputs are untouched, and if `err` is not NULL a new error object is stored
+ *            there, which the caller frees. `*err` must be NULL on entry. The exit status of a
+ *            program in a box is data, never an error.
+ * Threads    A runtime and all that was made from it belong to one thread at a time. Different
+ *            runtimes are independent, also when they share one home directory. Only
+ *            boxlite_runtime_wakeup() may be called from any thread.
+ * Event loop The caller owns the loop: wait until boxlite_runtime_fd() is readable, then call
+ *            boxlite_runtime_dispatch(rt, 0, …), which runs the callbacks that are due. The
+ *            blocking functions do that themselves until their result is there. A callback may
+ *            call any function but the blocking ones and the free function of its own runtime.
+ * Process    The library installs no signal handler, never exits, prints, or changes the working
+ *            directory or umask. Every descriptor is close-on-exec. It ignores SIGPIPE by sending
+ *            with MSG_NOSIGNAL. After fork() the child must not use inherited handles.
+ * Text       All strings are UTF-8 or plain bytes without NUL; program output is bytes.
+ */
+#ifndef BOXLITE_H
+#define BOXLITE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BOXLITE_API __attribute__((visibility("default")))
+#else
+#define BOXLITE_API
+#endif
+
+#define BOXLITE_VERSION_MAJOR 0
+#define BOXLITE_VERSION_MINOR 1
+#define BOXLITE_VERSION_PATCH 0
+
+typedef struct boxlite_error boxlite_error;
+typedef struct boxlite_runtime boxlite_runtime;
+typedef struct boxlite_image boxlite_image;
+typedef struct boxlite_image_list boxlite_image_list;
+typedef struct boxlite_image_config boxlite_image_config;
+typedef struct boxlite_kernel_list boxlite_kernel_list;
+typedef struct boxlite_report boxlite_report;
+typedef struct boxlite_box boxlite_box;
+typedef struct boxlite_box_list boxlite_box_list;
+typedef struct boxlite_box_options boxlite_box_options;
+typedef struct boxlite_exec boxlite_exec;
+typedef struct boxlite_exec_options boxlite_exec_options;
+
+/* ---- Version ------------------------------------------------------------------------------ */
+
+/* The library's version as text, "0.1.0". Static storage. */
+BOXLITE_API const char *boxlite_version(void);
+
+/* ---- Errors ------------------------------------------------------------------------------- */
+
+#define BOXLITE_OK 0
+#define BOXLITE_E_INVALID (-1)      /* an argument is wrong */
+#define BOXLITE_E_NOT_FOUND (-2)    /* no such image, box, kernel, exec, file */
+#define BOXLITE_E_EXISTS (-3)       /* the name is taken */
+#define BOXLITE_E_BUSY (-4)         /* in use by something else */
+#define BOXLITE_E_STATE (-5)        /* the box is not in a state that allows this */
+#define BOXLITE_E_DENIED (-6)       /* the system refused for want of rights */
+#define BOXLITE_E_AUTH (-7)         /* a registry refused the credentials */
+#define BOXLITE_E_UNSUPPORTED (-8)  /* not on this host, not in this build, not yet */
+#define BOXLITE_E_TIMEOUT (-9)      /* a deadline passed */
+#define BOXLITE_E_CANCELLED (-10)   /* the caller cancelled it */
+#define BOXLITE_E_NETWORK (-11)     /* the network failed */
+#define BOXLITE_E_INTEGRITY (-12)   /* data is damaged or not what its digest says */
+#define BOXLITE_E_NO_SPACE (-13)    /* disk full or over quota */
+#define BOXLITE_E_NO_MEMORY (-14)   /* out of memory */
+#define BOXLITE_E_IO (-15)          /* any other failure of a system call */
+#define BOXLITE_E_GUEST (-16)       /* the guest failed: kernel panic, agent lost, boot failed */
+#define BOXLITE_E_ENGINE (-17)      /* the VM engine is missing, failed or was killed */
+#define BOXLITE_E_INTERNAL (-18)    /* a bug in BoxLite */
+#define BOXLITE_E_AGAIN (-19)       /* nothing there now; wait for an event */
+
+/* The code's name, "NOT_FOUND"; "UNKNOWN" for a number that is none. Static storage. */
+BOXLITE_API const char *boxlite_error_name(int code);
+BOXLITE_API int boxlite_error_code(const boxlite_error *err);
+/* The errno behind it, or 0. */
+BOXLITE_API int boxlite_error_errno(const boxlite_error *err);
+/* One line, without a full stop, with its chain of context: "starting box x: engine: …". */
+BOXLITE_API const char *boxlite_error_message(const boxlite_error *err);
+/* What the user can do, or NULL. */
+BOXLITE_API const char *boxlite_error_hint(const boxlite_error *err);
+BOXLITE_API void boxlite_error_free(boxlite_error *err);
+
+/* ---- Runtime ------------------------------------------------------------------------------ */
+
+#define BOXLITE_LOG_ERROR 0
+#define BOXLITE_LOG_WARN 1
+#define BOXLITE_LOG_INFO 2
+#define BOXLITE_LOG_DEBUG 3
+
+typedef void (*boxlite_log_fn)(void *data, int level, const char *area, const char *message);
+
+/* Long work tells how far it is: `what` names the step ("building root image"), `total` is 0
+ * where it is not known, `done == total != 0` ends the step. Units are bytes. */
+typedef void (*boxlite_progress_fn)(void *data, const char *what, uint64_t done, uint64_t total);
+
+/* The result of an asynchronous call: 0 or a BOXLITE_E_* code with its error (borrowed). */
+typedef void (*boxlite_done_fn)(void *data, int result, const boxlite_error *error);
+
+/* Fill with boxlite_runtime_options_init() first, then set what you want. */
+typedef struct boxlite_runtime_options {
+    size_t struct_size;
+    const char *home;   /* NULL: $BOXLITE_HOME, then ~/.boxlite */
+    const char *libexec; /* folder of boxlite-shim and boxlite-agent; NULL: $BOXLITE_LIBEXEC, then
+                            found beside the library or the program, then the installed place */
+    boxlite_log_fn log; /* NULL: silent */
+    void *log_data;
+    int32_t log_level;  /* BOXLITE_LOG_* */
+    int32_t reserved;
+    boxlite_progress_fn progress; /* NULL: none */
+    void *progress_data;
+} boxlite_runtime_options;
+
+BOXLITE_API void boxlite_runtime_options_init(boxlite_runtime_options *options);
+
+/* Opens (and creates, mode 0700) the home directory and clears what crashed processes left there.
+ * `options` may be NULL. */
+BOXLITE_API int boxlite_runtime_new(const boxlite_runtime_options *options, boxlite_runtime **ret,
+                                    boxlite_error **err);
+/* Ends every box that this runtime started attached and that has not been stopped. */
+BOXLITE_API void boxlite_runtime_free(boxlite_runtime *rt);
+BOXLITE_API const char *boxlite_runtime_home(const boxlite_runtime *rt);
+
+/* A descriptor that is readable when boxlite_runtime_dispatch() has work. Borrowed. */
+BOXLITE_API int boxlite_runtime_fd(const boxlite_runtime *rt);
+/* Waits at most timeout_ms (-1: for ever, 0: not at all) for events, and handles those that are
+ * there. 0, or the code of a failure of the loop itself. */
+BOXLITE_API int boxlite_runtime_dispatch(boxlite_runtime *rt, int timeout_ms, boxlite_error **err);
+/* Makes a dispatch that is running or comes next return at once; a blocking call that is running
+ * returns BOXLITE_E_CANCELLED. Async-signal-safe; may be called from any thread. */
+BOXLITE_API void boxlite_runtime_wakeup(boxlite_runtime *rt);
+
+/* ---- Doctor ------------------------------------------------------------------------------- */
+
+#define BOXLITE_CHECK_OK 0
+#define BOXLITE_CHECK_WARN 1
+#define BOXLITE_CHECK_FAIL 2
+
+/* Examines the host: KVM, engines, kernel, network, disk space, limits. Never fails because a
+ * check does. */
+BOXLITE_API int boxlite_doctor(boxlite_runtime *rt, boxlite_report **ret, boxlite_error **err);
+BOXLITE_API size_t boxlite_report_count(const boxlite_report *report);
+BOXLITE_API const char *boxlite_report_name(const boxlite_report *report, size_t i);
+BOXLITE_API int boxlite_report_status(const boxlite_report *report, size_t i);
+/* What was found, one line. */
+BOXLITE_API const char *boxlite_report_detail(const boxlite_report *report, size_t i);
+/* What to do about it, or NULL. */
+BOXLITE_API const char *boxlite_report_advice(const boxlite_report *report, size_t i);
+BOXLITE_API void boxlite_report_free(boxlite_report *report);
+
+/* ---- Kernels ------------------------------------------------------------------------------ */
+
+/* Imports a guest kernel from a Debian kernel package (.deb), a vmlinuz (with modules_dir, its
+ * /lib/modules/VERSION folder) or a plain vmlinux. `name` NULL: "default", which boxes use unless
+ * they name another. Replaces a kernel of that name. */
+BOXLITE_API int boxlite_kernel_import(boxlite_runtime *rt, const char *path,
+                                      const char *modules_dir, const char *name,
+                                      boxlite_error **err);
+/* Removes a kernel: NOT_FOUND. */
+BOXLITE_API int boxlite_kernel_remove(boxlite_runtime *rt, const char *name, boxlite_error **err);
+BOXLITE_API int boxlite_kernel_list_new(boxlite_runtime *rt, boxlite_kernel_list **ret,
+                                        boxlite_error **err);
+BOXLITE_API size_t boxlite_kernel_list_count(const boxlite_kernel_list *list);
+BOXLITE_API const char *boxlite_kernel_list_name(const boxlite_kernel_list *list, size_t i);
+/* The kernel's release, "6.1.0-50-cloud-amd64". */
+BOXLITE_API const char *boxlite_kernel_list_release(const boxlite_kernel_list *list, size_t i);
+BOXLITE_API uint64_t boxlite_kernel_list_size(const boxlite_kernel_list *list, size_t i);
+BOXLITE_API void boxlite_kernel_list_free(boxlite_kernel_list *list);
+
+/* ---- Images ------------------------------------------------------------------------------- */
+
+/* How commands start in boxes of an image that is imported from a bare root file system (OCI
+ * image specification, "Image Configuration"). */
+BOXLITE_API int boxlite_image_config_new(boxlite_image_config **ret, boxlite_error **err);
+BOXLITE_API void boxlite_image_config_free(boxlite_image_config *config);
+BOXLITE_API int boxlite_image_config_set_entrypoint(boxlite_image_config *config,
+                                                    const char *const *argv, size_t argc,
+                                                    boxlite_error **err);
+BOXLITE_API int boxlite_image_config_set_command(boxlite_image_config *config,
+                                                 const char *const *argv, size_t argc,
+                                                 boxlite_error **err);
+BOXLITE_API int boxlite_image_config_add_env(boxlite_image_config *config, const char *name,
+                                             const char *value, boxlite_error **err);
+BOXLITE_API int boxlite_image_config_set_workdir(boxlite_image_config *config, const char *dir,
+                                                 boxlite_error **err);
+BOXLITE_API int boxlite_image_config_set_user(boxlite_image_config *config, const char *user,
+                                              boxlite_error **err);
+BOXLITE_API int boxlite_image_config_add_label(boxlite_image_config *config, const char *name,
+                                               const char *value, boxlite_error **err);
+
+/* Makes an image from a tar of a root file system (plain, gzip or zstd). `ref` is NAME[:TAG],
+ * `config` may be NULL. A path of "-" reads descriptor 0. */
+BOXLITE_API int boxlite_image_import(boxlite_runtime *rt, const char *path, const char *ref,
+                                     const boxlite_image_config *config, boxlite_image **ret,
+                                     boxlite_error **err);
+/* Loads an OCI image layout (folder or tar) or a `docker save` archive; all images in it. `ref`
+ * names an image that carries no name of its own, else NULL. */
+BOXLITE_API int boxlite_image_load(boxlite_runtime *rt, const char *path, const char *ref,
+                                   boxlite_image_list **ret, boxlite_error **err);
+/* Finds a local image by NAME[:TAG], digest, or unique id prefix (12 characters or more): NOT_FOUND. */
+BOXLITE_API int boxlite_image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret,
+                                   boxlite_error **err);
+/* Removes a name, and the image with its last name. BUSY while a box uses it, unless `force`. */
+BOXLITE_API int boxlite_image_remove(boxlite_runtime *rt, const char *ref, int force,
+                                     boxlite_error **err);
+BOXLITE_API int boxlite_image_list_new(boxlite_runtime *rt, boxlite_image_list **ret,
+                                       boxlite_error **err);
+BOXLITE_API size_t boxlite_image_list_count(const boxlite_image_list *list);
+/* Borrowed from the list. */
+BOXLITE_API const boxlite_image *boxlite_image_list_get(const boxlite_image_list *list, size_t i);
+BOXLITE_API void boxlite_image_list_free(boxlite_image_list *list);
+/* The manifest's digest, "sha256:…". */
+BOXLITE_API const char *boxlite_image_digest(const boxlite_image *image);
+BOXLITE_API size_t boxlite_image_name_count(const boxlite_image *image);
+BOXLITE_API const char *boxlite_image_name(const boxlite_image *image, size_t i);
+/* "linux/amd64" */
+BOXLITE_API const char *boxlite_image_platform(const boxlite_image *image);
+/* Bytes on disk: blobs and built root image. */
+BOXLITE_API uint64_t boxlite_image_size(const boxlite_image *image);
+/* Seconds since 1970. */
+BOXLITE_API int64_t boxlite_image_created(const boxlite_image *image);
+/* All that is known as a JSON object: digest, names, config, layers, sizes. */
+BOXLITE_API const char *boxlite_image_json(const boxlite_image *image);
+BOXLITE_API void boxlite_image_free(boxlite_image *image);
+
+/* ---- Box options -------------------------------------------------------------------------- */
+
+#define BOXLITE_NETWORK_NONE 0 /* loopback only (the default) */
+#define BOXLITE_NETWORK_USER 1 /* out through the host user's network, by passt */
+
+BOXLITE_API int boxlite_box_options_new(const char *image, boxlite_box_options **ret,
+                                        boxlite_error **err);
+BOXLITE_API void boxlite_box_options_free(boxlite_box_options *o);
+/* [a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}; made up if not set. Also the guest's hostname unless set. */
+BOXLITE_API int boxlite_box_options_set_name(boxlite_box_options *o, const char *name,
+                                             boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_hostname(boxlite_box_options *o, const char *hostname,
+                                                 boxlite_error **err);
+/* 1 to the host's CPUs; default 1. */
+BOXLITE_API int boxlite_box_options_set_cpus(boxlite_box_options *o, uint32_t cpus,
+                                             boxlite_error **err);
+/* Bytes, 128 MiB or more; default 512 MiB. */
+BOXLITE_API int boxlite_box_options_set_memory(boxlite_box_options *o, uint64_t bytes,
+                                               boxlite_error **err);
+/* Bytes that the box may write, 64 MiB or more; default 10 GiB, allocated only as written. */
+BOXLITE_API int boxlite_box_options_set_disk(boxlite_box_options *o, uint64_t bytes,
+                                             boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_network(boxlite_box_options *o, int network,
+                                                boxlite_error **err);
+/* "auto" (default), "qemu" (its best accelerator), "qemu-tcg", "qemu-kvm", "kvm" */
+BOXLITE_API int boxlite_box_options_set_engine(boxlite_box_options *o, const char *engine,
+                                               boxlite_error **err);
+/* A kernel's name; default "default". */
+BOXLITE_API int boxlite_box_options_set_kernel(boxlite_box_options *o, const char *kernel,
+                                               boxlite_error **err);
+BOXLITE_API int boxlite_box_options_add_env(boxlite_box_options *o, const char *name,
+                                            const char *value, boxlite_error **err);
+BOXLITE_API int boxlite_box_options_add_label(boxlite_box_options *o, const char *name,
+                                              const char *value, boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_workdir(boxlite_box_options *o, const char *dir,
+                                                boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_user(boxlite_box_options *o, const char *user,
+                                             boxlite_error **err);
+/* Replaces the image's entrypoint (and drops its command); argc 0: none. */
+BOXLITE_API int boxlite_box_options_set_entrypoint(boxlite_box_options *o,
+                                                   const char *const *argv, size_t argc,
+                                                   boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_command(boxlite_box_options *o, const char *const *argv,
+                                                size_t argc, boxlite_error **err);
+/* With a main command (entrypoint + command, Docker's rule) the box stops when that ends. Without
+ * (the default) it idles until it is stopped, and commands come by boxlite_box_exec(). */
+BOXLITE_API int boxlite_box_options_set_main(boxlite_box_options *o, int on, boxlite_error **err);
+/* The main command's terminal (rows, columns; 0, 0: none) and whether it has a standard input. */
+BOXLITE_API int boxlite_box_options_set_tty(boxlite_box_options *o, uint16_t rows, uint16_t cols,
+                                            boxlite_error **err);
+BOXLITE_API int boxlite_box_options_set_stdin(boxlite_box_options *o, int on, boxlite_error **err);
+/* The box is stopped after so long (milliseconds from its start); 0: never. The main command's
+ * result then says TIMED_OUT. */
+BOXLITE_API int boxlite_box_options_set_timeout(boxlite_box_options *o, uint64_t ms,
+                                                boxlite_error **err);
+/* Remove the box as soon as it stops, for whatever reason. */
+BOXLITE_API int boxlite_box_options_set_auto_remove(boxlite_box_options *o, int on,
+                                                    boxlite_error **err);
+/* A detached box outlives its starter; an attached one (default) ends with it, even by kill -9. */
+BOXLITE_API int boxlite_box_options_set_detached(boxlite_box_options *o, int on,
+                                                 boxlite_error **err);
+/* Shares a host folder. UNSUPPORTED in this version. */
+BOXLITE_API int boxlite_box_options_add_volume(boxlite_box_options *o, const char *host,
+                                               const char *guest, int read_only,
+                                               boxlite_error **err);
+
+/* ---- Boxes -------------------------------------------------------------------------------- */
+
+#define BOXLITE_BOX_CREATED 0
+#define BOXLITE_BOX_STARTING 1
+#define BOXLITE_BOX_RUNNING 2
+#define BOXLITE_BOX_PAUSED 3
+#define BOXLITE_BOX_STOPPING 4
+#define BOXLITE_BOX_STOPPED 5
+
+BOXLITE_API int boxlite_box_create(boxlite_runtime *rt, const boxlite_box_options *options,
+                                   boxlite_box **ret, boxlite_error **err);
+/* Finds a box by name, id, or unique id prefix: NOT_FOUND. */
+BOXLITE_API int boxlite_box_open(boxlite_runtime *rt, const char *name_or_id, boxlite_box **ret,
+                                 boxlite_error **err);
+/* Frees the handle. The box itself goes on, unless this runtime started it attached: such a box
+ * ends with its runtime. */
+BOXLITE_API void boxlite_box_free(boxlite_box *box);
+BOXLITE_API const char *boxlite_box_id(const boxlite_box *box);
+BOXLITE_API const char *boxlite_box_name(const boxlite_box *box);
+BOXLITE_API const char *boxlite_box_image(const boxlite_box *box);
+/* The state now, BOXLITE_BOX_* (looked up afresh), or an error code. */
+BOXLITE_API int boxlite_box_state(boxlite_box *box, boxlite_error **err);
+BOXLITE_API const char *boxlite_box_state_name(int state);
+/* Seconds since 1970. */
+BOXLITE_API int64_t boxlite_box_created(const boxlite_box *box);
+/* The engine that runs it ("qemu-tcg"), or the one asked for while it is not running. */
+BOXLITE_API const char *boxlite_box_engine(const boxlite_box *box);
+BOXLITE_API size_t boxlite_box_label_count(const boxlite_box *box);
+BOXLITE_API const char *boxlite_box_label_name(const boxlite_box *box, size_t i);
+BOXLITE_API const char *boxlite_box_label_value(const boxlite_box *box, size_t i);
+/* All that is known as a JSON object; made afresh, valid until the next call on this box. */
+BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_error **err);
+
+/* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). */
+BOXLITE_API int boxlite_box_start(boxlite_box *box, boxlite_error **err);
+BOXLITE_API int boxlite_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data,
+                                        boxlite_error **err);
+/* Sends the main command its stop signal, waits at most timeout_ms, then ends the VM with its disk
+ * synced. 0 if it is stopped already. timeout_ms 0: at once. */
+BOXLITE_API int boxlite_box_stop(boxlite_box *box, uint32_t timeout_ms, boxlite_error **err);
+BOXLITE_API int boxlite_box_stop_async(boxlite_box *box, uint32_t timeout_ms, boxlite_done_fn fn,
+                                       void *data, boxlite_error **err);
+BOXLITE_API int boxlite_box_pause(boxlite_box *box, boxlite_error **err);
+BOXLITE_API int boxlite_box_resume(boxlite_box *box, boxlite_error **err);
+/* Removes a box that is not running; with `force` one that is, too. With force, 0 as well if it
+ * has gone meanwhile. */
+BOXLITE_API int boxlite_box_remove(boxlite_box *box, int force, boxlite_error **err);
+/* Waits until the box has stopped, timeout_ms at most (-1: for ever): TIMEOUT. */
+BOXLITE_API int boxlite_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err);
+
+BOXLITE_API int boxlite_box_list_new(boxlite_runtime *rt, boxlite_box_list **ret,
+                                     boxlite_error **err);
+BOXLITE_API size_t boxlite_box_list_count(const boxlite_box_list *list);
+/* Borrowed from the list. */
+BOXLITE_API boxlite_box *boxlite_box_list_get(const boxlite_box_list *list, size_t i);
+BOXLITE_API void boxlite_box_list_free(boxlite_box_list *list);
+
+/* ---- Commands in a box -------------------------------------------------------------------- */
+
+BOXLITE_API int boxlite_exec_options_new(const char *const *argv, size_t argc,
+                                         boxlite_exec_options **ret, boxlite_error **err);
+BOXLITE_API void boxlite_exec_options_free(boxlite_exec_options *o);
+BOXLITE_API int boxlite_exec_options_add_env(boxlite_exec_options *o, const char *name,
+                                             const char *value, boxlite_error **err);
+BOXLITE_API int boxlite_exec_options_set_workdir(boxlite_exec_options *o, const char *dir,
+                                                 boxlite_error **err);
+BOXLITE_API int boxlite_exec_options_set_user(boxlite_exec_options *o, const char *user,
+                                              boxlite_error **err);
+/* A terminal of that size; its output comes as BOXLITE_STDOUT. */
+BOXLITE_API int boxlite_exec_options_set_tty(boxlite_exec_options *o, uint16_t rows, uint16_t cols,
+                                             boxlite_error **err);
+/* Whether it has a standard input that this side writes; without one it reads end of file. */
+BOXLITE_API int boxlite_exec_options_set_stdin(boxlite_exec_options *o, int on,
+                                               boxlite_error **err);
+/* Kills the command and all its descendants after so long; 0: never. */
+BOXLITE_API int boxlite_exec_options_set_timeout(boxlite_exec_options *o, uint64_t ms,
+                                                 boxlite_error **err);
+/* resource: RLIMIT_* number of Linux; UINT64_MAX: unlimited. */
+BOXLITE_API int boxlite_exec_options_add_rlimit(boxlite_exec_options *o, int resource,
+                                                uint64_t soft, uint64_t hard, boxlite_error **err);
+/* The command goes on when its handle is freed or its starter ends; default: it is killed. */
+BOXLITE_API int boxlite_exec_options_set_detached(boxlite_exec_options *o, int on,
+                                                  boxlite_error **err);
+
+#define BOXLITE_STDIN 0
+#define BOXLITE_STDOUT 1
+#define BOXLITE_STDERR 2
+
+/* Event bits. */
+#define BOXLITE_EXEC_STDOUT 1u   /* stdout has bytes or has ended */
+#define BOXLITE_EXEC_STDERR 2u   /* stderr has bytes or has ended */
+#define BOXLITE_EXEC_STDIN 4u    /* stdin takes bytes again */
+#define BOXLITE_EXEC_STARTED 8u  /* it runs */
+#define BOXLITE_EXEC_EXITED 16u  /* the result is there (after all its output was sent) */
+
+typedef void (*boxlite_exec_fn)(void *data, boxlite_exec *exec, uint32_t events);
+
+#define BOXLITE_EXIT_TIMED_OUT 1u    /* killed by its time-out */
+#define BOXLITE_EXIT_OOM_KILLED 2u   /* the guest ran out of memory and this command was killed */
+#define BOXLITE_EXIT_NOT_STARTED 4u  /* never ran: see boxlite_exec_failure() */
+#define BOXLITE_EXIT_BOX_LOST 8u     /* the box ended first */
+
+typedef struct boxlite_exec_result {
+    size_t struct_size; /* set by the caller */
+    int32_t exit_code;  /* 0–255; 128 + signal; 124 timed out; 126, 127 not started */
+    int32_t signal;     /* that ended it, or 0 */
+    uint32_t flags;     /* BOXLITE_EXIT_* */
+    uint32_t reserved;
+    uint64_t wall_us;   /* from start to end, by the guest's clock */
+    uint64_t user_us;   /* CPU time of it and its waited-for children */
+    uint64_t system_us;
+    uint64_t max_rss;   /* bytes */
+} boxlite_exec_result;
+
+/* Starts a command in a running box. Returns at once; a command that cannot be started ends with
+ * NOT_STARTED and exit code 126 or 127. */
+BOXLITE_API int boxlite_box_exec(boxlite_box *box, const boxlite_exec_options *options,
+                                 boxlite_exec **ret, boxlite_error **err);
+/* The main command of a box that has one, from the beginning of its kept output; works after the
+ * box stopped too: NOT_FOUND if it has none. */
+BOXLITE_API int boxlite_box_main(boxlite_box *box, boxlite_exec **ret, boxlite_error **err);
+/* Any command of the box by its number, from the beginning of its kept output. */
+BOXLITE_API int boxlite_box_attach(boxlite_box *box, uint32_t number, boxlite_exec **ret,
+                                   boxlite_error **err);
+BOXLITE_API uint32_t boxlite_exec_number(const boxlite_exec *exec);
+/* Called from dispatch when one of `events` is due. fn NULL: none. */
+BOXLITE_API void boxlite_exec_set_callback(boxlite_exec *exec, boxlite_exec_fn fn, void *data);
+/* Events that are due now (STARTED and EXITED stay due). */
+BOXLITE_API uint32_t boxlite_exec_events(const boxlite_exec *exec);
+/* Waits until one of `events` is due, timeout_ms at most (-1: for ever): TIMEOUT, CANCELLED.
+ * Returns the due events, more than 0. */
+BOXLITE_API int boxlite_exec_poll(boxlite_exec *exec, uint32_t events, int timeout_ms,
+                                  boxlite_error **err);
+/* Takes what is there, up to `size` bytes: their number, 0 at the end of the stream, AGAIN if
+ * nothing is there yet. Never blocks. Reading makes room for more: a reader that stops stops the
+ * writer, nothing is lost. */
+BOXLITE_API ssize_t boxlite_exec_read(boxlite_exec *exec, int stream, void *data, size_t size,
+                                      boxlite_error **err);
+/* Bytes of that stream that were dropped before this reader came, because the kept output is
+ * bounded. */
+BOXLITE_API uint64_t boxlite_exec_dropped(const boxlite_exec *exec, int stream);
+/* Gives bytes to its standard input: the number taken, AGAIN if none can be now. */
+BOXLITE_API ssize_t boxlite_exec_write(boxlite_exec *exec, const void *data, size_t size,
+                                       boxlite_error **err);
+/* End of its standard input, after what was written. */
+BOXLITE_API int boxlite_exec_close_stdin(boxlite_exec *exec, boxlite_error **err);
+/* A signal to the command, Linux numbers. SIGKILL ends all its descendants too. */
+BOXLITE_API int boxlite_exec_signal(boxlite_exec *exec, int signo, boxlite_error **err);
+BOXLITE_API int boxlite_exec_resize(boxlite_exec *exec, uint16_t rows, uint16_t cols,
+                                    boxlite_error **err);
+/* Waits for its end, -1 for ever: TIMEOUT. Output need not be read first, but if the kept output
+ * fills up while this reader is attached, the command waits for it. */
+BOXLITE_API int boxlite_exec_wait(boxlite_exec *exec, int timeout_ms, boxlite_exec_result *ret,
+                                  boxlite_error **err);
+/* Why it was not started, one line, or NULL. */
+BOXLITE_API const char *boxlite_exec_failure(const boxlite_exec *exec);
+/* Frees the handle, and kills the command unless it has ended, is detached or the main command. */
+BOXLITE_API void boxlite_exec_free(boxlite_exec *exec);
+
+/* ---- Files -------------------------------------------------------------------------------- */
+
+/* Copies between host and a running box; folders with all in them; owners become the calling user
+ * on the host and root in the box, modes, times and symlinks are kept. Like `docker cp`: into an
+ * existing folder, else to that name. */
+BOXLITE_API int boxlite_box_copy_in(boxlite_box *box, const char *host_path,
+                                    const char *guest_path, boxlite_error **err);
+BOXLITE_API int boxlite_box_copy_out(boxlite_box *box, const char *guest_path,
+                                     const char *host_path, boxlite_error **err);
+/* The same as a tar stream on a descriptor (borrowed; blocking). */
+BOXLITE_API int boxlite_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir,
+                                        boxlite_error **err);
+BOXLITE_API int boxlite_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd,
+                                         boxlite_error **err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
