@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boxconfig.h: what a box is made of, as it stands in boxes/ID/config.json: written by the library at create,
+ * read by the shim at each start (and, since a home can be damaged, checked like outside input).
+ *
+ * boxes/ID/ holds:
+ *   config.json    this
+ *   upper.img      the writable disk
+ *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it running?" is asked of the lock,
+ *                  never of a pid. The shim writes its pid and start time there for people.
+ *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length limit is met)
+ *   exit.json      written atomically by the shim when it ends: struct bx_box_exit. Removed at the next start. A box that
+ *                  is not locked and has no exit.json although "started" exists was lost: its shim was killed.
+ *   started        made at each start, removed with a clean end
+ *   execs/N/       stdout, stderr: spools; result.json when ended (main command: kept over the stop for logs)
+ *   console.log    the guest console's tail, shim.log
+ * State is derived: locked and answering -> what the shim says; else exit.json or lost -> stopped; else created.
+ */
+#ifndef BX_BOX_BOXCONFIG_H
+#define BX_BOX_BOXCONFIG_H
+
+#include <boxlite.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+#define BX_BOX_CPUS_MAX 64u
+#define BX_BOX_MEMORY_MIN (128ull << 20)
+#define BX_BOX_MEMORY_MAX (1ull << 42)
+#define BX_BOX_DISK_DEFAULT (10ull << 30)
+
+struct bx_box_config {
+    char *id, *name, *hostname;
+    char *image, *digest; /* as named; manifest digest */
+    char *rootfs;         /* path of the squashfs, relative to home */
+    char *kernel;         /* name below kernels/ */
+    char *engine;         /* as asked: "auto", … */
+    uint32_t cpus;
+    uint64_t memory, disk;
+    int network;          /* BOXLITE_NETWORK_* */
+    bool auto_remove, detached;
+    uint64_t timeout_ms;  /* 0: none */
+    int64_t created;      /* seconds */
+    struct bx_strv labels; /* "name=value" */
+    /* defaults of every command in this box: image config with the options' over it */
+    struct bx_strv env;   /* NAME=VALUE */
+    char *workdir, *user, *stop_signal;
+    /* the main command */
+    bool main;
+    struct bx_strv argv;  /* entrypoint + command */
+    uint16_t rows, cols;  /* terminal, or 0, 0 */
+    bool stdin_open;
+};
+
+void bx_box_config_done(struct bx_box_config *c);
+int bx_box_config_write(const struct bx_box_config *c, int box_fd, boxlite_error **err);
+int bx_box_config_read(int box_fd, struct bx_box_config *ret, boxlite_error **err); /* checks all bounds */
+char *bx_box_config_text(const struct bx_box_config *c); /* JSON, caller frees, NULL: out of memory */
+
+/* How a run of a box ended. */
+struct bx_box_exit {
+    int64_t started, ended; /* seconds */
+    char *engine;           /* "qemu-tcg" */
+    int code;               /* 0, or the BOXLITE_E_* code of the failure */
+    char *error, *hint;     /* NULL when all was well */
+};
+void bx_box_exit_done(struct bx_box_exit *e);
+int bx_box_exit_write(const struct bx_box_exit *e, int box_fd, boxlite_error **err);
+int bx_box_exit_read(int box_fd, struct bx_box_exit *ret, boxlite_error **err); /* NOT_FOUND: none */
+
+/* How a command ended, on the wire and in result.json. */
+struct bx_exec_exit {
+    int32_t code, signal;
+    uint32_t flags; /* BOXLITE_EXIT_* */
+    uint64_t wall_us, user_us, system_us, max_rss;
+    char *failure;  /* why it was not started, or NULL */
+};
+void bx_exec_exit_done(struct bx_exec_exit *e);
+struct bx_msg;
+struct bx_buf;
+int bx_exec_exit_from_msg(const struct bx_msg *m, struct bx_exec_exit *ret); /* 0, -EPROTO, -ENOMEM */
+int bx_exec_exit_to_msg(const struct bx_exec_exit *e, struct bx_buf *msg);  /* appends the fields */
+int bx_exec_exit_write(const struct bx_exec_exit *e, int dirfd, const char *name, boxlite_error **err);
+int bx_exec_exit_read(int dirfd, const char *name, struct bx_exec_exit *ret, boxlite_error **err);
+
+/* What a command is started with; becomes the fields of BX_AG_EXEC / BX_SH_EXEC. */
+struct bx_exec_spec {
+    struct bx_strv argv, env;
+    char *cwd, *user; /* NULL: the box's */
+    uint32_t flags;   /* BX_EXEC_* of proto.h */
+    uint16_t rows, cols;
+    uint64_t timeout_ms;
+    struct bx_exec_limit {
+        uint64_t resource, soft, hard;
+    } limits[16];
+    size_t nlimits;
+    char *builtin;    /* or NULL */
+    bool detached;
+};
+void bx_exec_spec_done(struct bx_exec_spec *s);
+int bx_exec_spec_to_msg(const struct bx_exec_spec *s, struct bx_buf *msg); /* appends; 0, -ENOBUFS, -ENOMEM */
+int bx_exec_spec_from_msg(const struct bx_msg *m, struct bx_exec_spec *ret); /* 0, -EPROTO, -ENOMEM */
+
+#endif
