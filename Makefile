@@ -1,0 +1,54 @@
+# Thin front door: Meson does the work, tools/setup brings what is missing, tools/test runs every test.
+#
+#   make            build into build/ (needs the build packages: see `make setup`)
+#   make setup      install missing Debian packages (sudo when not root), fetch kernel, make the base image
+#   make demo       set-up, build, then code runs in a micro-VM through the MCP server
+#   make check      set-up, build, every test; last line "N passed, N failed, N skipped"
+#   make bench      set-up, build, the measurements of docs/benchmarks.md
+#   make install    PREFIX=/usr/local DESTDIR=
+#   make clean      remove build folders
+PREFIX ?= /usr/local
+DESTDIR ?=
+BUILD := build
+NINJA ?= ninja
+
+.DEFAULT_GOAL := all
+.PHONY: all setup home demo check quick bench install clean format lint
+
+all: $(BUILD)/build.ninja
+	@$(NINJA) -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@meson setup $(BUILD) --prefix=$(PREFIX)
+
+setup:
+	@tools/setup
+
+home: setup all
+	@tools/setup --home
+
+demo: home
+	@/usr/bin/python3 tools/demo
+
+check: setup all
+	@tools/test
+
+# The unit tests alone: seconds.
+quick: all
+	@meson test -C $(BUILD) --suite unit --print-errorlogs
+
+bench: home
+	@/usr/bin/python3 tests/bench/bench.py
+
+install: all
+	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+lint: all
+	@tools/lint
+
+clean:
+	@rm -rf $(BUILD) build-asan build-tsan build-clang
