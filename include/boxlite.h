@@ -339,6 +339,9 @@ BOXLITE_API const char *boxlite_box_label_value(const boxlite_box *box, size_t i
 /* All that is known as a JSON object; made afresh, valid until the next call on this box. */
 BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_error **err);
 
+/* Whether the box will outlive its starter when it is started next: STATE if it runs. */
+BOXLITE_API int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err);
+
 /* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). */
 BOXLITE_API int boxlite_box_start(boxlite_box *box, boxlite_error **err);
 BOXLITE_API int boxlite_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data,
@@ -429,6 +432,10 @@ BOXLITE_API int boxlite_box_exec(boxlite_box *box, const boxlite_exec_options *o
 BOXLITE_API int boxlite_box_main(boxlite_box *box, boxlite_exec **ret, boxlite_error **err);
 /* Any command of the box by its number, from the beginning of its kept output. */
 BOXLITE_API int boxlite_box_attach(boxlite_box *box, uint32_t number, boxlite_exec **ret,
+                                   boxlite_error **err);
+/* What a command (number 0: the main one) has written so far and is still kept, then the end of
+ * both streams, though it may go on: for showing logs. It takes no input. */
+BOXLITE_API int boxlite_box_output(boxlite_box *box, uint32_t number, boxlite_exec **ret,
                                    boxlite_error **err);
 BOXLITE_API uint32_t boxlite_exec_number(const boxlite_exec *exec);
 /* Called from dispatch when one of `events` is due. fn NULL: none. */
