@@ -27,26 +27,31 @@ typedef void (*bx_child_fn)(void *data, const siginfo_t *status);
 int bx_loop_new(struct bx_loop **ret); /* 0 or -errno, as all here */
 void bx_loop_free(struct bx_loop *loop); /* frees remaining sources (not their descriptors) */
 int bx_loop_fd(const struct bx_loop *loop);
-/* Waits at most timeout_ms (-1: for ever) and handles one batch of events: their number, or -errno.
- * Deferred calls made before it are run first and make it not wait. */
+/* Waits at most timeout_ms (-1: for ever) and handles one batch of events: their number (0 also when a
+ * signal handler ran), or -errno. Deferred calls made before it are run first and make it not wait.
+ * Not from a callback: -EDEADLK. */
 int bx_loop_dispatch(struct bx_loop *loop, int timeout_ms);
 /* Makes a running or the next dispatch return. Async-signal-safe, any thread. */
 void bx_loop_wakeup(struct bx_loop *loop);
 /* True once after a wake-up was seen. */
 bool bx_loop_woken(struct bx_loop *loop);
 
-/* fd is borrowed and must stay open while the source lives. */
+/* ret may be NULL in all of these: the source then lives as long as the loop.
+ * fd is borrowed and must stay open while the source lives; it can be in a loop only once (-EEXIST);
+ * regular files cannot be watched (-EPERM). */
 int bx_loop_add_fd(struct bx_loop *loop, int fd, uint32_t events, bx_fd_fn fn, void *data,
                    struct bx_source **ret);
-int bx_source_set_events(struct bx_source *src, uint32_t events); /* 0: none */
+int bx_source_set_events(struct bx_source *src, uint32_t events); /* 0: none, not even hang-ups */
 /* Fires once when the monotonic clock passes the deadline (BX_NEVER: armed later). */
 int bx_loop_add_timer(struct bx_loop *loop, uint64_t deadline, bx_call_fn fn, void *data,
                       struct bx_source **ret);
 void bx_source_set_deadline(struct bx_source *src, uint64_t deadline);
-/* Calls fn once with the status of the child, which is reaped. pidfd borrowed. */
+/* Calls fn once with the status of the child, which is reaped; si_pid is 0 if somebody else reaped it.
+ * pidfd borrowed. */
 int bx_loop_add_child(struct bx_loop *loop, int pidfd, bx_child_fn fn, void *data,
                       struct bx_source **ret);
-/* Calls fn once in the next dispatch. Freed by itself after the call unless freed before. */
+/* Calls fn once in the next dispatch. Freed by itself after the call (so *ret is stale then) unless
+ * freed before. */
 int bx_loop_add_defer(struct bx_loop *loop, bx_call_fn fn, void *data, struct bx_source **ret);
 void bx_source_free(struct bx_source *src); /* accepts NULL */
 

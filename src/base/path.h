@@ -16,11 +16,14 @@ char *bx_path_join(const char *dir, const char *name);
 char *bx_path_absolute(const char *path);
 /* mkdir -p. 0 or -errno. */
 int bx_mkdir_p(const char *path, mode_t mode);
-/* Opens a folder O_PATH-less, O_DIRECTORY|O_NOFOLLOW; created with mode if absent. fd or -errno. */
+/* Opens a folder for reading, not through a symlink; created with mode if absent (mode 0: it is not).
+ * A descriptor or -errno. */
 int bx_open_dir(int dirfd, const char *name, mode_t mode);
-/* Removes a file or tree. 0 also if absent; -errno of the first failure, the rest still removed. */
+/* Removes a file or tree of any depth. 0 also if absent; -errno of the first failure, the rest still
+ * removed. Folders whose mode forbids it are made writable. */
 int bx_rm_rf(int dirfd, const char *name);
-/* Bytes on disk (st_blocks) below a name; hard links counted once is not needed. */
+/* Bytes on disk (st_blocks) at and below a name; a file with two links counts twice. -ELOOP deeper
+ * than 64 folders. */
 int bx_disk_usage(int dirfd, const char *name, uint64_t *ret);
 /* A new folder or file "PREFIX.XXXXXXXX" in dirfd; its name (size >= 64) is stored in ret. */
 int bx_mkdtempat(int dirfd, const char *prefix, char *ret, size_t size);
