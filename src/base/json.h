@@ -19,7 +19,8 @@
 BX_DEFINE_CLEANUP(json_t *, json_decref, bx_cleanup_json);
 #define _cleanup_json_ _cleanup_(bx_cleanup_json)
 
-/* `what` names the source in errors ("manifest sha256:…"). BOXLITE_E_INTEGRITY on bad input. */
+/* `what` names the source in errors ("manifest sha256:…"). BOXLITE_E_INTEGRITY on bad input. Any JSON
+ * value is taken, also a plain string or number. */
 int bx_json_parse(const void *data, size_t len, const char *what, json_t **ret,
                   boxlite_error **err);
 /* Reads and parses a file of at most max bytes. */
@@ -44,7 +45,8 @@ int bx_json_object(const json_t *obj, const char *key, bool optional, json_t **r
 /* An array of strings without NUL, added to sv. */
 int bx_json_strv(const json_t *obj, const char *key, bool optional, struct bx_strv *sv,
                  boxlite_error **err);
-/* obj[key] = v, which is taken (also on failure; v may be NULL = out of memory): 0 or -ENOMEM. */
+/* obj[key] = v, which is taken (also on failure; v may be NULL = out of memory): 0, -ENOMEM, or
+ * -EINVAL (the key is not UTF-8, obj not an object). */
 int bx_json_set(json_t *obj, const char *key, json_t *v);
 /* A JSON string from bytes that may be bad UTF-8 (each bad byte becomes U+FFFD). */
 json_t *bx_json_bytes(const void *data, size_t len);

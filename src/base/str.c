@@ -311,21 +311,24 @@ int bx_strv_copy(struct bx_strv *dst, const char *const *argv, size_t argc)
     for (size_t i = 0; i < argc; i++) {
         int r = bx_strv_add(dst, argv[i]);
         if (r < 0) {
-            while (dst->n > before) {
-                free(dst->v[--dst->n]);
-                dst->v[dst->n] = NULL;
-            }
+            bx_strv_truncate(dst, before);
             return r;
         }
     }
     return 0;
 }
 
+void bx_strv_truncate(struct bx_strv *sv, size_t n)
+{
+    while (sv->n > n) {
+        free(sv->v[--sv->n]);
+        sv->v[sv->n] = NULL;
+    }
+}
+
 void bx_strv_done(struct bx_strv *sv)
 {
-    for (size_t i = 0; i < sv->n; i++) {
-        free(sv->v[i]);
-    }
+    bx_strv_truncate(sv, 0);
     free(sv->v);
     sv->v = NULL;
     sv->n = 0;

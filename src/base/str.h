@@ -53,6 +53,8 @@ int bx_strv_add_mem(struct bx_strv *sv, const char *s, size_t len); /* -EINVAL o
 int bx_strv_setenv(struct bx_strv *sv, const char *name, const char *value);
 /* Adds all, or none on failure. */
 int bx_strv_copy(struct bx_strv *dst, const char *const *argv, size_t argc);
+/* Drops all entries behind the first n. */
+void bx_strv_truncate(struct bx_strv *sv, size_t n);
 void bx_strv_done(struct bx_strv *sv);
 #define _cleanup_strv_ _cleanup_(bx_strv_done)
 
