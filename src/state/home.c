@@ -202,9 +202,11 @@ int bx_home_dir(const struct bx_home *home, const char *name, int *ret_fd, boxli
     if (fd < 0) {
         r = bx_fail_errno(err, fd == -EROFS ? BOXLITE_E_DENIED : BOXLITE_E_IO, fd, "opening %s/%s",
                           home->path, name);
-        bx_hint(err, r == BOXLITE_E_NO_SPACE ? "free some space"
-                                             : "%s/%s must be a folder of this user, readable and writable",
-                home->path, name);
+        if (r == BOXLITE_E_NO_SPACE) {
+            bx_hint(err, "free some space");
+        } else {
+            bx_hint(err, "make %s/%s a folder that this user can read and write", home->path, name);
+        }
         return r;
     }
     *ret_fd = fd;

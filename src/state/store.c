@@ -82,9 +82,11 @@ int bx_store_fail(struct bx_store *s, int rc, boxlite_error **err)
     default:
         return bx_fail(err, BOXLITE_E_IO, "database %s: %s", s->path, why);
     }
-    bx_hint(err, r == BOXLITE_E_NO_SPACE ? "free some space (boxlite image rm, boxlite rm)"
-                                         : "make %s and its folder readable and writable for this user",
-            s->path);
+    if (r == BOXLITE_E_NO_SPACE) {
+        bx_hint(err, "free some space (boxlite image rm, boxlite rm)");
+    } else {
+        bx_hint(err, "make %s and its folder readable and writable for this user", s->path);
+    }
     return r;
 }
 
