@@ -8,6 +8,8 @@
  *    BX_WIRE_WINDOW at the start); a receiver that sees more ends the link with -EPROTO;
  *  - the receiver's credit is returned only by bx_conn_consumed(), when the bytes have found a home;
  *  - the queue of pending output has a bound; DATA is not accepted over it, small control frames are.
+ *  - credit comes back only for what was sent: a grant that would lift it over the window ends the link;
+ *  - after RESET a sender's bytes are swallowed, and its receiver sees only the EOF;
  *  - a channel exists from bx_conn_open() on both sides; DATA for a channel that is not open (it was
  *    closed a moment ago) is dropped silently; its memory is bounded by BX_CONN_CHANNELS_MAX.
  * Needs libc and base/buf only.
@@ -25,7 +27,7 @@
 #include "wire/msg.h"
 
 #define BX_CONN_CHANNELS_MAX 16384u
-#define BX_CONN_OUT_SOFT (4u * 1024u * 1024u) /* no more DATA is accepted over it */
+#define BX_CONN_OUT_SOFT (512u * 1024u) /* no more DATA is accepted over it */
 
 struct bx_conn;
 
@@ -49,7 +51,8 @@ int bx_conn_new(enum bx_wire_role self, enum bx_wire_role peer, const struct bx_
 void bx_conn_free(struct bx_conn *c); /* allowed in a callback: takes effect when feed returns */
 
 /* What came from the peer. 0, or the error that ended the link (-EPROTO …; sticky). -EPROTONOSUPPORT: the
- * peer speaks another version, see bx_conn_peer_version(). */
+ * peer speaks another version, see bx_conn_peer_version(). -ECANCELED: freed in a callback, c is gone.
+ * Not to be called from a callback. */
 int bx_conn_feed(struct bx_conn *c, const uint8_t *data, size_t len);
 uint32_t bx_conn_peer_version(const struct bx_conn *c);
 /* What is to be written; *len 0: nothing. Valid until the next call. After writing n bytes of it: */
@@ -64,10 +67,13 @@ void bx_conn_close(struct bx_conn *c, uint32_t channel); /* forgets it; no frame
 bool bx_conn_is_open(const struct bx_conn *c, uint32_t channel);
 /* Bytes that bx_conn_send() would take now. */
 size_t bx_conn_room(const struct bx_conn *c, uint32_t channel);
-/* Queues bytes: the number taken (may be 0: wait for writable()), or -errno. */
+/* Queues bytes: the number taken (may be 0: wait for writable()), or -errno: -ENOENT not open, -EPIPE
+ * after its EOF, the sticky error. */
 ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size_t len);
+/* Takes its place behind what was sent. -EPIPE the second time. */
 int bx_conn_send_eof(struct bx_conn *c, uint32_t channel);
-/* The receiver has dealt with n bytes: credit goes back (batched until a quarter window). */
+/* The receiver has dealt with n bytes: credit goes back (batched until a quarter window). -EINVAL: more
+ * than it received. */
 int bx_conn_consumed(struct bx_conn *c, uint32_t channel, size_t n);
 int bx_conn_send_reset(struct bx_conn *c, uint32_t channel);
 

@@ -26,9 +26,9 @@
 enum bx_frame_type {
     BX_FRAME_HELLO = 1,  /* channel 0, first frame each way: u32 magic "BXL1", u32 version, u32 role */
     BX_FRAME_MSG = 2,    /* channel 0: a message, see msg.h */
-    BX_FRAME_DATA = 3,   /* bytes of a stream */
+    BX_FRAME_DATA = 3,   /* bytes of a stream, never none */
     BX_FRAME_EOF = 4,    /* no more DATA on this channel; no payload */
-    BX_FRAME_CREDIT = 5, /* u32: the receiver takes so many bytes more */
+    BX_FRAME_CREDIT = 5, /* u32, never 0: the receiver takes so many bytes more */
     BX_FRAME_RESET = 6,  /* the receiver wants no more of it (counts as endless credit, DATA is dropped) */
 };
 
