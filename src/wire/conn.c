@@ -481,6 +481,24 @@ size_t bx_conn_room(const struct bx_conn *c, uint32_t channel)
     return room_of(c, bx_channels_find(&c->channels, channel));
 }
 
+/* Waits for what is missing: credit, or else room in the queue. */
+static void wait_writable(struct bx_conn *c, struct bx_channel *ch)
+{
+    if (ch->send_credit == 0) {
+        ch->short_credit = true;
+    } else {
+        starve(c, ch);
+    }
+}
+
+void bx_conn_want(struct bx_conn *c, uint32_t channel)
+{
+    struct bx_channel *ch = bx_channels_find(&c->channels, channel);
+    if (ch && !ch->eof_sent && !ch->reset_seen) {
+        wait_writable(c, ch);
+    }
+}
+
 ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size_t len)
 {
     struct bx_channel *ch = bx_channels_find(&c->channels, channel);
@@ -502,10 +520,8 @@ ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size
         ch->send_credit -= (uint32_t)n;
         sent += n;
     }
-    if (sent < len && ch->send_credit == 0) {
-        ch->short_credit = true;
-    } else if (sent < len) {
-        starve(c, ch);
+    if (sent < len) {
+        wait_writable(c, ch);
     }
     return (ssize_t)sent;
 }

@@ -65,8 +65,10 @@ int bx_conn_msg(struct bx_conn *c, const struct bx_buf *msg);
 int bx_conn_open(struct bx_conn *c, uint32_t channel); /* 0, -EEXIST, -EMFILE, -ENOMEM */
 void bx_conn_close(struct bx_conn *c, uint32_t channel); /* forgets it; no frame is sent */
 bool bx_conn_is_open(const struct bx_conn *c, uint32_t channel);
-/* Bytes that bx_conn_send() would take now. */
+/* Bytes that bx_conn_send() would take now. Who asks first and gets 0 orders a writable() by
+ * bx_conn_want(). */
 size_t bx_conn_room(const struct bx_conn *c, uint32_t channel);
+void bx_conn_want(struct bx_conn *c, uint32_t channel);
 /* Queues bytes: the number taken (may be 0: wait for writable()), or -errno: -ENOENT not open, -EPIPE
  * after its EOF, the sticky error. */
 ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size_t len);

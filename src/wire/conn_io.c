@@ -142,10 +142,6 @@ static void on_event(void *data, uint32_t events)
 {
     struct bx_conn_io *io = data;
     io->depth++;
-    if (io->paused && (events & (EPOLLHUP | EPOLLERR))) {
-        /* These cannot be masked: out of the loop until reading goes on and sees the end. */
-        bx_source_free(steal_ptr(&io->source));
-    }
     if (!io->paused && (events & (EPOLLIN | EPOLLHUP | EPOLLERR))) {
         for (int i = 0; i < READS_MAX && read_some(io); i++) {
             flush(io);
@@ -221,9 +217,6 @@ void bx_conn_io_pause(struct bx_conn_io *io, bool paused)
         return;
     }
     io->paused = paused;
-    if (!io->source) {
-        (void)bx_loop_add_fd(io->loop, io->fd, 0, on_event, io, &io->source);
-    }
     watch(io);
 }
 
