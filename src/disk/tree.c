@@ -105,7 +105,8 @@ static struct bx_inode *new_inode(struct bx_tree *t, const struct bx_rootfs_entr
     inode->mtime = e->mtime < 0 ? 0 : e->mtime > UINT32_MAX ? UINT32_MAX : (uint32_t)e->mtime;
     if (S_ISBLK(e->mode) || S_ISCHR(e->mode)) {
         /* The kernel's "new" encoding of 12 + 20 bits. */
-        inode->devno = (e->dev_minor & 0xff) | (e->dev_major & 0xfff) << 8 | (e->dev_minor & 0xfff00) << 12;
+        inode->devno =
+            (e->dev_minor & 0xff) | (e->dev_major & 0xfff) << 8 | (e->dev_minor & 0xfff00) << 12;
     }
     inode->xattr = UINT32_MAX;
     inode->next = t->inodes;
@@ -125,8 +126,8 @@ static struct bx_node *find_child(const struct bx_node *dir, const char *name, s
     return found ? *(struct bx_node **)found : NULL;
 }
 
-static int add_child(struct bx_tree *t, struct bx_node *dir, const char *name, size_t len, struct bx_inode *inode,
-                     struct bx_node **ret, boxlite_error **err)
+static int add_child(struct bx_tree *t, struct bx_node *dir, const char *name, size_t len,
+                     struct bx_inode *inode, struct bx_node **ret, boxlite_error **err)
 {
     struct bx_node *node;
 
@@ -176,7 +177,8 @@ struct walk {
     unsigned followed;
 };
 
-static int follow(struct walk *w, const struct bx_node *link, const char *behind, boxlite_error **err)
+static int follow(struct walk *w, const struct bx_node *link, const char *behind,
+                  boxlite_error **err)
 {
     char *rest;
 
@@ -199,7 +201,8 @@ static int follow(struct walk *w, const struct bx_node *link, const char *behind
 }
 
 /* Enters the parent folder NAME. 1: entered, 0: it is missing and not to be made. */
-static int enter(struct walk *w, const char *name, size_t len, const char *behind, boxlite_error **err)
+static int enter(struct walk *w, const char *name, size_t len, const char *behind,
+                 boxlite_error **err)
 {
     struct bx_node *child;
     int r;
@@ -270,7 +273,8 @@ static int walk_parents(struct bx_tree *t, const char *path, bool make, struct b
 }
 
 /* Makes `path` name the inode, which is counted already. */
-static int set_node(struct bx_tree *t, const char *path, struct bx_inode *inode, boxlite_error **err)
+static int set_node(struct bx_tree *t, const char *path, struct bx_inode *inode,
+                    boxlite_error **err)
 {
     struct bx_node *dir = NULL, *node = t->root;
     const char *name = NULL;
@@ -297,8 +301,8 @@ static int set_node(struct bx_tree *t, const char *path, struct bx_inode *inode,
     return 0;
 }
 
-int bx_tree_put(struct bx_tree *t, const char *path, const struct bx_rootfs_entry *e, struct bx_inode **ret,
-                boxlite_error **err)
+int bx_tree_put(struct bx_tree *t, const char *path, const struct bx_rootfs_entry *e,
+                struct bx_inode **ret, boxlite_error **err)
 {
     size_t link = S_ISLNK(e->mode) ? strlen(e->link) : 0;
     struct bx_inode *inode;
@@ -378,7 +382,8 @@ static int prune(struct bx_node *node, uint32_t layer, bool keep, bool *ret_gone
     return 0;
 }
 
-static int prune_path(struct bx_tree *t, const char *path, uint32_t layer, bool keep, boxlite_error **err)
+static int prune_path(struct bx_tree *t, const char *path, uint32_t layer, bool keep,
+                      boxlite_error **err)
 {
     struct bx_node *node = NULL;
     bool gone = false;

@@ -55,8 +55,8 @@ struct bx_tree {
 int bx_tree_init(struct bx_tree *t, boxlite_error **err);
 void bx_tree_done(struct bx_tree *t);
 /* Puts a new inode at path (replacing as rootfs.h says), "" being the root. */
-int bx_tree_put(struct bx_tree *t, const char *path, const struct bx_rootfs_entry *e, struct bx_inode **ret,
-                boxlite_error **err);
+int bx_tree_put(struct bx_tree *t, const char *path, const struct bx_rootfs_entry *e,
+                struct bx_inode **ret, boxlite_error **err);
 int bx_tree_link(struct bx_tree *t, const char *path, const char *target, boxlite_error **err);
 int bx_tree_remove(struct bx_tree *t, const char *path, boxlite_error **err);
 int bx_tree_opaque(struct bx_tree *t, const char *path, uint32_t layer, boxlite_error **err);

@@ -15,6 +15,7 @@
 #define BX_UPPER_MAX (16ull << 40)
 
 /* Creates dirfd/name with an empty ext4 of that many bytes (rounded up to MiB). ENGINE with hint if mke2fs is missing. */
-int bx_upper_create(const struct bx_home *home, uint64_t size, int dirfd, const char *name, boxlite_error **err);
+int bx_upper_create(const struct bx_home *home, uint64_t size, int dirfd, const char *name,
+                    boxlite_error **err);
 
 #endif

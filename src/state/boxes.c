@@ -25,8 +25,9 @@ int bx_store_box_insert(struct bx_store *s, const struct bx_box_row *row, boxlit
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     const char *text[] = {row->id, row->name, row->image, row->digest, row->config};
-    int r = bx_store_prepare(s, &stmt, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?)", text,
-                             BX_ARRAY_SIZE(text), err);
+    int r =
+        bx_store_prepare(s, &stmt, "INSERT INTO boxes (" COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?)",
+                         text, BX_ARRAY_SIZE(text), err);
 
     if (r < 0) {
         return r;
@@ -44,7 +45,8 @@ int bx_store_box_insert(struct bx_store *s, const struct bx_box_row *row, boxlit
     return r == SQLITE_DONE ? 0 : bx_store_fail(s, r, err);
 }
 
-static int read_columns(struct bx_store *s, sqlite3_stmt *stmt, struct bx_box_row *row, boxlite_error **err)
+static int read_columns(struct bx_store *s, sqlite3_stmt *stmt, struct bx_box_row *row,
+                        boxlite_error **err)
 {
     char **text[] = {&row->id, &row->name, &row->image, &row->digest, &row->config};
     int r = 0;
@@ -79,7 +81,8 @@ static int read_box(struct bx_store *s, const char *id, struct bx_box_row *ret, 
     return 1;
 }
 
-int bx_store_box_find(struct bx_store *s, const char *ref, struct bx_box_row *ret, boxlite_error **err)
+int bx_store_box_find(struct bx_store *s, const char *ref, struct bx_box_row *ret,
+                      boxlite_error **err)
 {
     /* A name may look like another box's id: the exact id comes first, a prefix last. */
     static const char *const by_rule[] = {
@@ -113,12 +116,13 @@ int bx_store_box_find(struct bx_store *s, const char *ref, struct bx_box_row *re
     return r < 0 ? r : 0;
 }
 
-int bx_store_box_each(struct bx_store *s, int (*fn)(void *data, const struct bx_box_row *row), void *data,
-                      boxlite_error **err)
+int bx_store_box_each(struct bx_store *s, int (*fn)(void *data, const struct bx_box_row *row),
+                      void *data, boxlite_error **err)
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     _cleanup_strv_ struct bx_strv ids = {0};
-    int r = bx_store_prepare(s, &stmt, "SELECT id FROM boxes ORDER BY created, rowid", NULL, 0, err);
+    int r =
+        bx_store_prepare(s, &stmt, "SELECT id FROM boxes ORDER BY created, rowid", NULL, 0, err);
 
     if (r == 0) {
         r = bx_store_keys(s, stmt, &ids, err);
@@ -148,10 +152,12 @@ int bx_store_box_delete(struct bx_store *s, const char *id, boxlite_error **err)
     return r;
 }
 
-int bx_store_box_count_image(struct bx_store *s, const char *digest, uint64_t *ret, boxlite_error **err)
+int bx_store_box_count_image(struct bx_store *s, const char *digest, uint64_t *ret,
+                             boxlite_error **err)
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
-    int r = bx_store_prepare(s, &stmt, "SELECT count(*) FROM boxes WHERE digest = ?", &digest, 1, err);
+    int r =
+        bx_store_prepare(s, &stmt, "SELECT count(*) FROM boxes WHERE digest = ?", &digest, 1, err);
 
     if (r == 0) {
         r = bx_store_step(s, stmt, err);

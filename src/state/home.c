@@ -74,12 +74,13 @@ static int fail_home(boxlite_error **err, const char *path, int errnum)
         bx_hint(err, "move that file away or set BOXLITE_HOME to another folder");
         return r;
     }
-    r = bx_fail_errno(err, errnum == EROFS ? BOXLITE_E_DENIED : BOXLITE_E_IO, errnum, "opening home %s",
-                      path);
+    r = bx_fail_errno(err, errnum == EROFS ? BOXLITE_E_DENIED : BOXLITE_E_IO, errnum,
+                      "opening home %s", path);
     if (r == BOXLITE_E_NO_SPACE) {
         bx_hint(err, "free some space or set BOXLITE_HOME to a folder on another disk");
     } else {
-        bx_hint(err, "make %s readable and writable for this user or set BOXLITE_HOME to another folder",
+        bx_hint(err,
+                "make %s readable and writable for this user or set BOXLITE_HOME to another folder",
                 path);
     }
     return r;
@@ -94,7 +95,8 @@ static int check_owner(int fd, const char *path, boxlite_error **err)
         return fail_home(err, path, errno);
     }
     if (st.st_uid != geteuid()) {
-        r = bx_fail(err, BOXLITE_E_DENIED, "home %s belongs to another user (uid %u, this is uid %u)", path,
+        r = bx_fail(err, BOXLITE_E_DENIED,
+                    "home %s belongs to another user (uid %u, this is uid %u)", path,
                     (unsigned)st.st_uid, (unsigned)geteuid());
         bx_hint(err, "run as that user or set BOXLITE_HOME to a folder of your own");
         return r;
@@ -134,13 +136,14 @@ static int check_format(int fd, const char *path, boxlite_error **err)
     }
     if (r < 0 || version == 0) {
         r = bx_fail(err, BOXLITE_E_INTEGRITY, "%s/version is damaged", path);
-        bx_hint(err, "write the line \"%d\" into it if this is a BoxLite home, or choose another folder",
+        bx_hint(err,
+                "write the line \"%d\" into it if this is a BoxLite home, or choose another folder",
                 HOME_FORMAT);
         return r;
     }
     if (version > HOME_FORMAT) {
-        r = bx_fail(err, BOXLITE_E_UNSUPPORTED, "home %s was made by a newer BoxLite (format %llu)", path,
-                    (unsigned long long)version);
+        r = bx_fail(err, BOXLITE_E_UNSUPPORTED, "home %s was made by a newer BoxLite (format %llu)",
+                    path, (unsigned long long)version);
         bx_hint(err, "update BoxLite or set BOXLITE_HOME to another folder");
         return r;
     }
@@ -218,7 +221,8 @@ char *bx_home_path(const struct bx_home *home, const char *dir, const char *name
     return bx_asprintf("%s/%s/%s", home->path, dir, name);
 }
 
-int bx_home_need_space(const struct bx_home *home, uint64_t need, const char *what, boxlite_error **err)
+int bx_home_need_space(const struct bx_home *home, uint64_t need, const char *what,
+                       boxlite_error **err)
 {
     struct statvfs vfs;
     char want[16], have[16];
@@ -235,6 +239,8 @@ int bx_home_need_space(const struct bx_home *home, uint64_t need, const char *wh
     r = bx_fail(err, BOXLITE_E_NO_SPACE, "%s needs %s in %s, where %s are free", what,
                 bx_format_size(need, want, sizeof(want)), home->path,
                 bx_format_size(available, have, sizeof(have)));
-    bx_hint(err, "free some space (boxlite image rm, boxlite rm) or set BOXLITE_HOME to a folder on another disk");
+    bx_hint(
+        err,
+        "free some space (boxlite image rm, boxlite rm) or set BOXLITE_HOME to a folder on another disk");
     return r;
 }

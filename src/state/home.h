@@ -25,14 +25,15 @@ int bx_home_dir(const struct bx_home *home, const char *name, int *ret_fd, boxli
 char *bx_home_path(const struct bx_home *home, const char *dir, const char *name);
 /* A new locked file or folder "PREFIX.XXXXXXXX" in tmp/, to be renamed from *ret_dirfd/name to its place
  * when it is whole. The lock lasts as long as *ret_fd (folder: read-only); name's size >= 64. */
-int bx_home_tmp_file(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd, char *name,
-                     size_t size, boxlite_error **err);
-int bx_home_tmp_dir(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd, char *name,
-                    size_t size, boxlite_error **err);
+int bx_home_tmp_file(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd,
+                     char *name, size_t size, boxlite_error **err);
+int bx_home_tmp_dir(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd,
+                    char *name, size_t size, boxlite_error **err);
 /* Removes what crashed processes left in tmp/ (what nobody holds the lock of). */
 int bx_home_sweep_tmp(const struct bx_home *home, boxlite_error **err);
 /* Fails with NO_SPACE and a hint when fewer than `need` bytes are free for this user there. */
-int bx_home_need_space(const struct bx_home *home, uint64_t need, const char *what, boxlite_error **err);
+int bx_home_need_space(const struct bx_home *home, uint64_t need, const char *what,
+                       boxlite_error **err);
 
 BX_DEFINE_CLEANUP(struct bx_home *, bx_home_free, bx_cleanup_home);
 #define _cleanup_home_ _cleanup_(bx_cleanup_home)

@@ -26,13 +26,14 @@ int bx_store_image_put(struct bx_store *s, const struct bx_image_row *row, boxli
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     const char *text[] = {row->digest, row->config, row->manifest, row->platform};
     const int64_t number[] = {(int64_t)row->blob_size, (int64_t)row->rootfs_size, row->created};
-    int r = bx_store_prepare(s, &stmt,
-                             "INSERT INTO images (digest, config, manifest, platform, blob_size, rootfs_size,"
-                             " created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET"
-                             " config = excluded.config, manifest = excluded.manifest,"
-                             " platform = excluded.platform, blob_size = excluded.blob_size,"
-                             " rootfs_size = excluded.rootfs_size, created = excluded.created",
-                             text, BX_ARRAY_SIZE(text), err);
+    int r = bx_store_prepare(
+        s, &stmt,
+        "INSERT INTO images (digest, config, manifest, platform, blob_size, rootfs_size,"
+        " created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET"
+        " config = excluded.config, manifest = excluded.manifest,"
+        " platform = excluded.platform, blob_size = excluded.blob_size,"
+        " rootfs_size = excluded.rootfs_size, created = excluded.created",
+        text, BX_ARRAY_SIZE(text), err);
 
     if (r < 0) {
         return r;
@@ -46,14 +47,16 @@ int bx_store_image_put(struct bx_store *s, const struct bx_image_row *row, boxli
     return bx_store_step(s, stmt, err);
 }
 
-int bx_store_image_name(struct bx_store *s, const char *name, const char *digest, boxlite_error **err)
+int bx_store_image_name(struct bx_store *s, const char *name, const char *digest,
+                        boxlite_error **err)
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     const char *text[] = {name, digest};
-    int r = bx_store_prepare(s, &stmt,
-                             "INSERT INTO names (name, digest) SELECT ?1, digest FROM images WHERE digest = ?2"
-                             " ON CONFLICT (name) DO UPDATE SET digest = excluded.digest",
-                             text, 2, err);
+    int r = bx_store_prepare(
+        s, &stmt,
+        "INSERT INTO names (name, digest) SELECT ?1, digest FROM images WHERE digest = ?2"
+        " ON CONFLICT (name) DO UPDATE SET digest = excluded.digest",
+        text, 2, err);
 
     if (r == 0) {
         r = bx_store_step(s, stmt, err);
@@ -93,13 +96,14 @@ static int read_names(struct bx_store *s, struct bx_image_row *row, boxlite_erro
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     const char *digest = row->digest;
-    int r = bx_store_prepare(s, &stmt, "SELECT name FROM names WHERE digest = ? ORDER BY name", &digest, 1,
-                             err);
+    int r = bx_store_prepare(s, &stmt, "SELECT name FROM names WHERE digest = ? ORDER BY name",
+                             &digest, 1, err);
 
     return r < 0 ? r : bx_store_keys(s, stmt, &row->names, err);
 }
 
-static int read_columns(struct bx_store *s, sqlite3_stmt *stmt, struct bx_image_row *row, boxlite_error **err)
+static int read_columns(struct bx_store *s, sqlite3_stmt *stmt, struct bx_image_row *row,
+                        boxlite_error **err)
 {
     char **text[] = {&row->digest, &row->config, &row->manifest, &row->platform};
     uint64_t *number[] = {&row->blob_size, &row->rootfs_size};
@@ -116,14 +120,16 @@ static int read_columns(struct bx_store *s, sqlite3_stmt *stmt, struct bx_image_
 }
 
 /* 1: found, 0: not there. */
-static int read_image(struct bx_store *s, const char *digest, struct bx_image_row *ret, boxlite_error **err)
+static int read_image(struct bx_store *s, const char *digest, struct bx_image_row *ret,
+                      boxlite_error **err)
 {
     _cleanup_image_row_ struct bx_image_row row = {0};
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
-    int r = bx_store_prepare(s, &stmt,
-                             "SELECT digest, config, manifest, platform, blob_size, rootfs_size, created"
-                             " FROM images WHERE digest = ?",
-                             &digest, 1, err);
+    int r = bx_store_prepare(
+        s, &stmt,
+        "SELECT digest, config, manifest, platform, blob_size, rootfs_size, created"
+        " FROM images WHERE digest = ?",
+        &digest, 1, err);
 
     if (r == 0) {
         r = bx_store_step(s, stmt, err);
@@ -174,7 +180,8 @@ static int candidates(struct bx_store *s, const char *ref, struct bx_strv *ret, 
     return 0;
 }
 
-int bx_store_image_find(struct bx_store *s, const char *ref, struct bx_image_row *ret, boxlite_error **err)
+int bx_store_image_find(struct bx_store *s, const char *ref, struct bx_image_row *ret,
+                        boxlite_error **err)
 {
     _cleanup_strv_ struct bx_strv found = {0};
     int r = candidates(s, ref, &found, err);
@@ -194,13 +201,13 @@ int bx_store_image_find(struct bx_store *s, const char *ref, struct bx_image_row
     return r < 0 ? r : 0;
 }
 
-int bx_store_image_each(struct bx_store *s, int (*fn)(void *data, const struct bx_image_row *row), void *data,
-                        boxlite_error **err)
+int bx_store_image_each(struct bx_store *s, int (*fn)(void *data, const struct bx_image_row *row),
+                        void *data, boxlite_error **err)
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     _cleanup_strv_ struct bx_strv digests = {0};
-    int r = bx_store_prepare(s, &stmt, "SELECT digest FROM images ORDER BY created DESC, digest", NULL, 0,
-                             err);
+    int r = bx_store_prepare(s, &stmt, "SELECT digest FROM images ORDER BY created DESC, digest",
+                             NULL, 0, err);
 
     if (r == 0) {
         r = bx_store_keys(s, stmt, &digests, err);

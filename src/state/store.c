@@ -41,10 +41,11 @@ static int fail_damaged(struct bx_store *s, const char *why, boxlite_error **err
 {
     int r = bx_fail(err, BOXLITE_E_INTEGRITY, "database %s is damaged: %s", s->path, why);
 
-    bx_hint(err,
-            "move it away with its -wal and -shm files (mv %s %s.damaged); images can then be imported again, "
-            "disks of boxes stay in the folder boxes",
-            s->path, s->path);
+    bx_hint(
+        err,
+        "move it away with its -wal and -shm files (mv %s %s.damaged); images can then be imported again, "
+        "disks of boxes stay in the folder boxes",
+        s->path, s->path);
     return r;
 }
 
@@ -76,8 +77,8 @@ int bx_store_fail(struct bx_store *s, int rc, boxlite_error **err)
         break;
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
-        r = bx_fail_errno(err, errnum == EROFS ? BOXLITE_E_DENIED : BOXLITE_E_IO, errnum ? errnum : EIO,
-                          "database %s: %s", s->path, why);
+        r = bx_fail_errno(err, errnum == EROFS ? BOXLITE_E_DENIED : BOXLITE_E_IO,
+                          errnum ? errnum : EIO, "database %s: %s", s->path, why);
         break;
     default:
         return bx_fail(err, BOXLITE_E_IO, "database %s: %s", s->path, why);
@@ -90,8 +91,8 @@ int bx_store_fail(struct bx_store *s, int rc, boxlite_error **err)
     return r;
 }
 
-int bx_store_prepare(struct bx_store *s, sqlite3_stmt **ret, const char *sql, const char *const *text,
-                     size_t ntext, boxlite_error **err)
+int bx_store_prepare(struct bx_store *s, sqlite3_stmt **ret, const char *sql,
+                     const char *const *text, size_t ntext, boxlite_error **err)
 {
     _cleanup_stmt_ sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(s->db, sql, -1, &stmt, NULL);
@@ -167,7 +168,8 @@ int bx_store_text(struct bx_store *s, sqlite3_stmt *stmt, int col, char **ret, b
     return 0;
 }
 
-int bx_store_u64(struct bx_store *s, sqlite3_stmt *stmt, int col, uint64_t *ret, boxlite_error **err)
+int bx_store_u64(struct bx_store *s, sqlite3_stmt *stmt, int col, uint64_t *ret,
+                 boxlite_error **err)
 {
     int64_t v = sqlite3_column_int64(stmt, col);
 
@@ -224,8 +226,9 @@ static int check_version(struct bx_store *s, uint64_t *ret, boxlite_error **err)
         return r;
     }
     if (version > VERSION) {
-        r = bx_fail(err, BOXLITE_E_UNSUPPORTED, "database %s was made by a newer BoxLite (version %llu)",
-                    s->path, (unsigned long long)version);
+        r = bx_fail(err, BOXLITE_E_UNSUPPORTED,
+                    "database %s was made by a newer BoxLite (version %llu)", s->path,
+                    (unsigned long long)version);
         bx_hint(err, "update BoxLite or set BOXLITE_HOME to another folder");
         return r;
     }
@@ -291,7 +294,8 @@ int bx_store_open(const struct bx_home *home, struct bx_store **ret, boxlite_err
     }
     if (strlen(s->path) > DB_PATH_MAX) {
         r = bx_fail(err, BOXLITE_E_INVALID, "the path of home %s is too long", home->path);
-        bx_hint(err, "set BOXLITE_HOME to a folder with a path of less than %d bytes", DB_PATH_MAX - 16);
+        bx_hint(err, "set BOXLITE_HOME to a folder with a path of less than %d bytes",
+                DB_PATH_MAX - 16);
         return r;
     }
     r = sqlite3_open_v2(s->path, &s->db,
@@ -302,10 +306,11 @@ int bx_store_open(const struct bx_home *home, struct bx_store **ret, boxlite_err
         return bx_store_fail(s, r, err);
     }
     (void)sqlite3_busy_timeout(s->db, BUSY_TIMEOUT_MS);
-    r = bx_store_exec(s,
-                      "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF;"
-                      "PRAGMA cell_size_check = ON",
-                      err);
+    r = bx_store_exec(
+        s,
+        "PRAGMA foreign_keys = ON; PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = OFF;"
+        "PRAGMA cell_size_check = ON",
+        err);
     if (r == 0) {
         r = check_version(s, &version, err);
     }

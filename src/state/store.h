@@ -25,8 +25,8 @@ BX_DEFINE_CLEANUP(struct bx_store *, bx_store_free, bx_cleanup_store);
 /* ---- images (images.c) */
 
 struct bx_image_row {
-    char *digest; /* of the manifest */
-    char *config; /* image config JSON as in the OCI image specification */
+    char *digest;   /* of the manifest */
+    char *config;   /* image config JSON as in the OCI image specification */
     char *manifest; /* manifest JSON */
     char *platform; /* "linux/amd64" */
     uint64_t blob_size;
@@ -38,19 +38,22 @@ void bx_image_row_done(struct bx_image_row *row);
 /* Inserts or replaces the image; names are kept. */
 int bx_store_image_put(struct bx_store *s, const struct bx_image_row *row, boxlite_error **err);
 /* Gives the name to the image, taking it from another that has it. */
-int bx_store_image_name(struct bx_store *s, const char *name, const char *digest, boxlite_error **err);
-int bx_store_image_unname(struct bx_store *s, const char *name, boxlite_error **err); /* NOT_FOUND */
-/* By exact name, else digest, else unique hex prefix of it (>= 12): NOT_FOUND; INVALID if several. */
-int bx_store_image_find(struct bx_store *s, const char *ref, struct bx_image_row *ret, boxlite_error **err);
-/* Calls fn for each, newest first; a negative return ends it and is returned. */
-int bx_store_image_each(struct bx_store *s, int (*fn)(void *data, const struct bx_image_row *row), void *data,
+int bx_store_image_name(struct bx_store *s, const char *name, const char *digest,
                         boxlite_error **err);
+int bx_store_image_unname(struct bx_store *s, const char *name,
+                          boxlite_error **err); /* NOT_FOUND */
+/* By exact name, else digest, else unique hex prefix of it (>= 12): NOT_FOUND; INVALID if several. */
+int bx_store_image_find(struct bx_store *s, const char *ref, struct bx_image_row *ret,
+                        boxlite_error **err);
+/* Calls fn for each, newest first; a negative return ends it and is returned. */
+int bx_store_image_each(struct bx_store *s, int (*fn)(void *data, const struct bx_image_row *row),
+                        void *data, boxlite_error **err);
 int bx_store_image_delete(struct bx_store *s, const char *digest, boxlite_error **err);
 
 /* ---- boxes (boxes.c) */
 
 struct bx_box_row {
-    char *id;     /* 16 hex digits */
+    char *id; /* 16 hex digits */
     char *name;
     char *image;  /* as the user named it */
     char *digest; /* of its manifest */
@@ -59,12 +62,15 @@ struct bx_box_row {
     bool auto_remove;
 };
 void bx_box_row_done(struct bx_box_row *row);
-int bx_store_box_insert(struct bx_store *s, const struct bx_box_row *row, boxlite_error **err); /* EXISTS: name */
+int bx_store_box_insert(struct bx_store *s, const struct bx_box_row *row,
+                        boxlite_error **err); /* EXISTS: name */
 /* By exact id or name, else unique id prefix (>= 2): NOT_FOUND; INVALID if several. */
-int bx_store_box_find(struct bx_store *s, const char *ref, struct bx_box_row *ret, boxlite_error **err);
-int bx_store_box_each(struct bx_store *s, int (*fn)(void *data, const struct bx_box_row *row), void *data,
-                      boxlite_error **err); /* oldest first */
+int bx_store_box_find(struct bx_store *s, const char *ref, struct bx_box_row *ret,
+                      boxlite_error **err);
+int bx_store_box_each(struct bx_store *s, int (*fn)(void *data, const struct bx_box_row *row),
+                      void *data, boxlite_error **err); /* oldest first */
 int bx_store_box_delete(struct bx_store *s, const char *id, boxlite_error **err);
-int bx_store_box_count_image(struct bx_store *s, const char *digest, uint64_t *ret, boxlite_error **err);
+int bx_store_box_count_image(struct bx_store *s, const char *digest, uint64_t *ret,
+                             boxlite_error **err);
 
 #endif

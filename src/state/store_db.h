@@ -25,8 +25,8 @@ static inline void bx_stmt_done(sqlite3_stmt **stmt)
 /* The error for a result code of SQLite, with what the user can do. */
 int bx_store_fail(struct bx_store *s, int rc, boxlite_error **err);
 /* Prepares a statement and binds its text parameters, one for each '?', from the front. */
-int bx_store_prepare(struct bx_store *s, sqlite3_stmt **ret, const char *sql, const char *const *text,
-                     size_t ntext, boxlite_error **err);
+int bx_store_prepare(struct bx_store *s, sqlite3_stmt **ret, const char *sql,
+                     const char *const *text, size_t ntext, boxlite_error **err);
 /* 1: a row is there, 0: done, else an error. */
 int bx_store_step(struct bx_store *s, sqlite3_stmt *stmt, boxlite_error **err);
 /* Runs statements that return nothing. */
@@ -38,8 +38,10 @@ void bx_store_rollback(struct bx_store *s);
 
 /* Columns, checked: text is UTF-8 without NUL, numbers are in range. INTEGRITY if not. */
 int bx_store_text(struct bx_store *s, sqlite3_stmt *stmt, int col, char **ret, boxlite_error **err);
-int bx_store_u64(struct bx_store *s, sqlite3_stmt *stmt, int col, uint64_t *ret, boxlite_error **err);
+int bx_store_u64(struct bx_store *s, sqlite3_stmt *stmt, int col, uint64_t *ret,
+                 boxlite_error **err);
 /* Adds column 0 of every row to keys. */
-int bx_store_keys(struct bx_store *s, sqlite3_stmt *stmt, struct bx_strv *keys, boxlite_error **err);
+int bx_store_keys(struct bx_store *s, sqlite3_stmt *stmt, struct bx_strv *keys,
+                  boxlite_error **err);
 
 #endif

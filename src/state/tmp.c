@@ -42,8 +42,8 @@ static int make_entry(int dirfd, const char *prefix, bool folder, char *name, si
     return r < 0 ? r : bx_open_dir(dirfd, name, 0700);
 }
 
-static int tmp_new(const struct bx_home *home, const char *prefix, bool folder, int *ret_dirfd, int *ret_fd,
-                   char *name, size_t size, boxlite_error **err)
+static int tmp_new(const struct bx_home *home, const char *prefix, bool folder, int *ret_dirfd,
+                   int *ret_fd, char *name, size_t size, boxlite_error **err)
 {
     _cleanup_close_ int dirfd = -1;
     int r = bx_home_dir(home, "tmp", &dirfd, err);
@@ -57,7 +57,8 @@ static int tmp_new(const struct bx_home *home, const char *prefix, bool folder, 
             continue; /* swept before it was opened */
         }
         if (fd < 0) {
-            return bx_fail_errno(err, BOXLITE_E_IO, fd, "creating a temporary file in %s/tmp", home->path);
+            return bx_fail_errno(err, BOXLITE_E_IO, fd, "creating a temporary file in %s/tmp",
+                                 home->path);
         }
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && leads_to(dirfd, name, fd)) {
             *ret_dirfd = steal_fd(&dirfd);
@@ -65,17 +66,18 @@ static int tmp_new(const struct bx_home *home, const char *prefix, bool folder, 
             return 0;
         }
     }
-    return bx_fail(err, BOXLITE_E_BUSY, "temporary files in %s/tmp vanish as they are made", home->path);
+    return bx_fail(err, BOXLITE_E_BUSY, "temporary files in %s/tmp vanish as they are made",
+                   home->path);
 }
 
-int bx_home_tmp_file(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd, char *name,
-                     size_t size, boxlite_error **err)
+int bx_home_tmp_file(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd,
+                     char *name, size_t size, boxlite_error **err)
 {
     return tmp_new(home, prefix, false, ret_dirfd, ret_fd, name, size, err);
 }
 
-int bx_home_tmp_dir(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd, char *name,
-                    size_t size, boxlite_error **err)
+int bx_home_tmp_dir(const struct bx_home *home, const char *prefix, int *ret_dirfd, int *ret_fd,
+                    char *name, size_t size, boxlite_error **err)
 {
     return tmp_new(home, prefix, true, ret_dirfd, ret_fd, name, size, err);
 }
@@ -98,12 +100,15 @@ static void sweep_one(int dirfd, const char *name)
 
 int bx_home_sweep_tmp(const struct bx_home *home, boxlite_error **err)
 {
-    _cleanup_close_ int dirfd = openat(home->fd, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    _cleanup_close_ int dirfd =
+        openat(home->fd, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     _cleanup_closedir_ DIR *dir = NULL;
     int copy;
 
     if (dirfd < 0) {
-        return errno == ENOENT ? 0 : bx_fail_errno(err, BOXLITE_E_IO, errno, "opening %s/tmp", home->path);
+        return errno == ENOENT
+                   ? 0
+                   : bx_fail_errno(err, BOXLITE_E_IO, errno, "opening %s/tmp", home->path);
     }
     copy = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);
     dir = copy < 0 ? NULL : fdopendir(copy);
