@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_run.c: boxlite run. Attached (the default), the box belongs to this process and ends with it, whatever ends it.
+ */
+#include <string.h>
+
+#include "cli/boxrun.h"
+#include "cli/boxspec.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/signals.h"
+
+static struct {
+    bool detach, quiet, trace;
+} opt;
+
+static const struct cli_option options[] = {
+    {"detach", 'd', CLI_FLAG, &opt.detach, NULL, "leave the box running, print its id"},
+    {"quiet", 'q', CLI_FLAG, &opt.quiet, NULL, "show no progress"},
+    {"trace", 0, CLI_FLAG, &opt.trace, NULL, "tell on standard error where the time went"},
+    {0},
+};
+
+static int run_attached(boxlite_box *box)
+{
+    int status;
+
+    if (cli_box.idle) {
+        return cli_error_hint("add -d, or give a command", "--idle needs --detach: nothing would end the box");
+    }
+    if (cli_signals_catch() < 0) {
+        return cli_error("cannot catch signals");
+    }
+    status = cli_box_start(box);
+    cli_trace("start");
+    if (status) {
+        return status;
+    }
+    status = cli_box_attach(box, cli_process.interactive, cli_process.tty);
+    cli_trace("command");
+    return status;
+}
+
+static int run_detached(boxlite_box *box)
+{
+    int status = cli_box_start(box);
+
+    cli_trace("start");
+    if (!status) {
+        puts(boxlite_box_id(box));
+    }
+    return status;
+}
+
+static bool ended_by_itself(int status)
+{
+    return !cli_signals_fatal() && status != CLI_EXIT_SIGNAL(13);
+}
+
+static int run(const struct cli_list *operands)
+{
+    _cleanup_box_options_ boxlite_box_options *o = NULL;
+    _cleanup_box_ boxlite_box *box = NULL;
+    int status;
+
+    if (opt.detach && cli_process.tty && cli_process.interactive) {
+        cli_warn("-d leaves nobody at the terminal; join it later with: boxlite attach");
+    }
+    if (opt.quiet) {
+        cli_progress_disable();
+    }
+    cli_trace_start(opt.trace);
+    status = cli_box_spec(operands, opt.detach, &o);
+    if (status || (status = cli_open()) != 0) {
+        return status;
+    }
+    cli_trace("open");
+    status = cli_box_create(o, &box);
+    cli_trace("create");
+    if (status) {
+        return status;
+    }
+    status = opt.detach ? run_detached(box) : run_attached(box);
+    if (!opt.detach && !cli_box.remove && ended_by_itself(status)) {
+        cli_box_settle(box);
+    }
+    if (cli_box.remove && (!opt.detach || status)) {
+        cli_box_discard(box);
+    }
+    cli_trace("stop");
+    cli_trace(NULL);
+    return status;
+}
+
+static const struct cli_option *const sets[] = {options, cli_process_options, cli_box_options, NULL};
+
+const struct cli_command cli_cmd_run = {
+    .name = "run",
+    .args = "IMAGE [COMMAND [ARG...]]",
+    .summary = "create a box and run a command in it",
+    .about = "Creates a box from an image, starts it and runs the command (or the image's own) in it. Without -d the "
+             "command's output and exit status become boxlite's, signals go to the command, and the box stops with "
+             "it; a second Ctrl-C within a second ends the box at once. Options after IMAGE belong to the command.",
+    .examples = "boxlite run --rm boxlite/base:bookworm python3 -c 'print(6*7)'\n"
+                "tar c . | boxlite run --rm -i boxlite/base:bookworm sh -c 'cd /tmp && tar x && ls'\n"
+                "boxlite run -it --rm --memory 1G --network user boxlite/base:bookworm bash\n"
+                "boxlite run -d --name work --idle boxlite/base:bookworm",
+    .sets = sets,
+    .min = 1,
+    .max = CLI_ANY,
+    .verbatim = true,
+    .first = CLI_W_IMAGE,
+    .run = run,
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c: JSON output; see output.h. */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "cli/output.h"
+
+static json_t *cell_value(const struct cli_cell *cell)
+{
+    const char *exact = cell->exact ? cell->exact : cell->text;
+
+    if (cell->number) {
+        return json_integer((json_int_t)strtoull(exact, NULL, 10));
+    }
+    return json_string(exact);
+}
+
+static json_t *row_object(const struct cli_table *t, size_t row)
+{
+    json_t *object = json_object();
+
+    for (size_t c = 0; object && c < t->ncolumns; c++) {
+        const char *key = t->columns[c].key;
+
+        if (key && json_object_set_new(object, key, cell_value(&t->cells[row * t->ncolumns + c])) < 0) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
+static char *dump(json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_INDENT(2)) : NULL;
+
+    json_decref(value);
+    return text;
+}
+
+char *cli_json_rows(const struct cli_table *t, bool only)
+{
+    size_t rows = t->ncells / t->ncolumns;
+    json_t *array;
+
+    if (only) {
+        return dump(row_object(t, 0));
+    }
+    array = json_array();
+    for (size_t r = 0; r < rows; r++) {
+        if (json_array_append_new(array, row_object(t, r)) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return dump(array);
+}
+
+char *cli_json_array(char *const *objects, size_t count)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new(array, json_loads(objects[i], 0, NULL)) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return dump(array);
+}
+
+bool cli_json_true(const char *object, const char *key)
+{
+    json_t *root = json_loads(object, 0, NULL);
+    bool yes = json_is_true(json_object_get(root, key))
+               || json_is_true(json_object_get(json_object_get(root, "config"), key));
+
+    json_decref(root);
+    return yes;
+}
