@@ -42,10 +42,11 @@ int cli_box_create(const boxlite_box_options *o, boxlite_box **ret)
     _cleanup_error_ boxlite_error *err = NULL;
 
     if (boxlite_box_create(cli.rt, o, ret, &err) < 0) {
-        const char *hint = boxlite_error_code(err) == BOXLITE_E_NOT_FOUND
-                               ? "bring an image with 'boxlite image load' or 'boxlite image import'; "
-                                 "this version pulls from no registry"
-                               : NULL;
+        const char *hint =
+            boxlite_error_code(err) == BOXLITE_E_NOT_FOUND
+                ? "bring an image with 'boxlite image load' or 'boxlite image import'; "
+                  "this version pulls from no registry"
+                : NULL;
         return cli_fail_hint(&err, NULL, hint);
     }
     return 0;
@@ -62,8 +63,9 @@ static void on_started(void *data, int result, const boxlite_error *error)
 
     s->done = true;
     if (result < 0) {
-        s->status = cli_error_hint(error ? boxlite_error_hint(error) : NULL, "%s",
-                                   error ? boxlite_error_message(error) : boxlite_error_name(result));
+        s->status =
+            cli_error_hint(error ? boxlite_error_hint(error) : NULL, "%s",
+                           error ? boxlite_error_message(error) : boxlite_error_name(result));
     }
 }
 

@@ -13,17 +13,21 @@
 #define DAY_MS 86400000u
 
 struct cli_process cli_process;
-struct cli_box cli_box = {.network = "none", .engine = "auto", .cpus = 1, .memory = 512u << 20, .disk = 10ull << 30};
+struct cli_box cli_box = {
+    .network = "none", .engine = "auto", .cpus = 1, .memory = 512u << 20, .disk = 10ull << 30};
 
 const struct cli_option cli_process_options[] = {
-    {"interactive", 'i', CLI_FLAG, &cli_process.interactive, NULL, "give the command our standard input"},
+    {"interactive", 'i', CLI_FLAG, &cli_process.interactive, NULL,
+     "give the command our standard input"},
     {"tty", 't', CLI_FLAG, &cli_process.tty, NULL, "give the command a terminal"},
     {"env", 'e', CLI_LIST, &cli_process.env, "NAME[=VALUE]",
      "set an environment variable; without a value, the one it has here"},
-    {"env-file", 0, CLI_LIST, &cli_process.env_files, "FILE", "variables from a file, one NAME=VALUE a line",
-     .words = CLI_W_FILE},
-    {"workdir", 'w', CLI_TEXT, &cli_process.workdir, "DIR", "working directory (default: the image's)"},
-    {"user", 'u', CLI_TEXT, &cli_process.user, "USER[:GROUP]", "name or number (default: the image's)"},
+    {"env-file", 0, CLI_LIST, &cli_process.env_files, "FILE",
+     "variables from a file, one NAME=VALUE a line", .words = CLI_W_FILE},
+    {"workdir", 'w', CLI_TEXT, &cli_process.workdir, "DIR",
+     "working directory (default: the image's)"},
+    {"user", 'u', CLI_TEXT, &cli_process.user, "USER[:GROUP]",
+     "name or number (default: the image's)"},
     {"timeout", 0, CLI_TIME, &cli_process.timeout_ms, "TIME",
      "kill it after so long: seconds, or like 5m, 1h30m, 250ms (default: never); exit status 124",
      .max = 3650ull * DAY_MS},
@@ -34,11 +38,13 @@ const struct cli_option cli_box_options[] = {
     {"name", 0, CLI_TEXT, &cli_box.name, "NAME", "name of the box (default: made up)"},
     {"hostname", 0, CLI_TEXT, &cli_box.hostname, "NAME", "host name inside (default: the name)"},
     {"label", 'l', CLI_LIST, &cli_box.labels, "NAME[=VALUE]", "attach a label"},
-    {"cpus", 0, CLI_NUMBER, &cli_box.cpus, "N", "virtual CPUs, 1 to 64 (default: 1)", .min = 1, .max = 64},
-    {"memory", 'm', CLI_SIZE, &cli_box.memory, "SIZE", "memory, 128M or more, like 512M or 2G (default: 512M)",
-     .min = 128ull << 20, .max = 4ull << 40},
-    {"disk", 0, CLI_SIZE, &cli_box.disk, "SIZE", "how much it may write, 64M or more (default: 10G)",
-     .min = 64ull << 20, .max = 16ull << 40},
+    {"cpus", 0, CLI_NUMBER, &cli_box.cpus, "N", "virtual CPUs, 1 to 64 (default: 1)", .min = 1,
+     .max = 64},
+    {"memory", 'm', CLI_SIZE, &cli_box.memory, "SIZE",
+     "memory, 128M or more, like 512M or 2G (default: 512M)", .min = 128ull << 20,
+     .max = 4ull << 40},
+    {"disk", 0, CLI_SIZE, &cli_box.disk, "SIZE",
+     "how much it may write, 64M or more (default: 10G)", .min = 64ull << 20, .max = 16ull << 40},
     {"network", 0, CLI_CHOICE, &cli_box.network, "none|user",
      "none (default), or user: out through this user's network", .choices = "none user"},
     {"volume", 'v', CLI_LIST, &cli_box.volumes, "DIR:PATH[:ro]",
@@ -46,10 +52,13 @@ const struct cli_option cli_box_options[] = {
     {"entrypoint", 0, CLI_TEXT, &cli_box.entrypoint, "PROGRAM",
      "replace the image's entrypoint and drop its command; \"\" removes it"},
     {"rm", 0, CLI_FLAG, &cli_box.remove, NULL, "remove the box when it stops"},
-    {"idle", 0, CLI_FLAG, &cli_box.idle, NULL, "run no command: the box waits for exec until it is stopped"},
-    {"engine", 0, CLI_CHOICE, &cli_box.engine, "NAME", "auto (default), kvm, qemu, qemu-kvm or qemu-tcg",
+    {"idle", 0, CLI_FLAG, &cli_box.idle, NULL,
+     "run no command: the box waits for exec until it is stopped"},
+    {"engine", 0, CLI_CHOICE, &cli_box.engine, "NAME",
+     "auto (default), kvm, qemu, qemu-kvm or qemu-tcg",
      .choices = "auto kvm qemu qemu-kvm qemu-tcg"},
-    {"kernel", 0, CLI_TEXT, &cli_box.kernel, "NAME", "guest kernel (default: default)", .words = CLI_W_KERNEL},
+    {"kernel", 0, CLI_TEXT, &cli_box.kernel, "NAME", "guest kernel (default: default)",
+     .words = CLI_W_KERNEL},
     {0},
 };
 
@@ -174,9 +183,12 @@ static int set_texts(boxlite_box_options *o, boxlite_error **err)
         const char *text;
         set_text_fn set;
     } texts[] = {
-        {cli_box.name, boxlite_box_options_set_name},       {cli_box.hostname, boxlite_box_options_set_hostname},
-        {cli_box.engine, boxlite_box_options_set_engine},   {cli_box.kernel, boxlite_box_options_set_kernel},
-        {cli_process.user, boxlite_box_options_set_user},   {cli_process.workdir, boxlite_box_options_set_workdir},
+        {cli_box.name, boxlite_box_options_set_name},
+        {cli_box.hostname, boxlite_box_options_set_hostname},
+        {cli_box.engine, boxlite_box_options_set_engine},
+        {cli_box.kernel, boxlite_box_options_set_kernel},
+        {cli_process.user, boxlite_box_options_set_user},
+        {cli_process.workdir, boxlite_box_options_set_workdir},
     };
 
     for (size_t i = 0; i < CLI_COUNT(texts); i++) {
@@ -191,7 +203,8 @@ static int set_texts(boxlite_box_options *o, boxlite_error **err)
 
 static int set_numbers(boxlite_box_options *o, boxlite_error **err)
 {
-    int network = strcmp(cli_box.network, "user") == 0 ? BOXLITE_NETWORK_USER : BOXLITE_NETWORK_NONE;
+    int network =
+        strcmp(cli_box.network, "user") == 0 ? BOXLITE_NETWORK_USER : BOXLITE_NETWORK_NONE;
     int r = boxlite_box_options_set_cpus(o, (uint32_t)cli_box.cpus, err);
 
     if (r == 0) {
@@ -216,7 +229,8 @@ static int set_main(boxlite_box_options *o, const struct cli_list *operands, box
     int r = boxlite_box_options_set_main(o, !cli_box.idle, err);
 
     if (r == 0 && cli_box.entrypoint) {
-        r = boxlite_box_options_set_entrypoint(o, &cli_box.entrypoint, *cli_box.entrypoint ? 1 : 0, err);
+        r = boxlite_box_options_set_entrypoint(o, &cli_box.entrypoint, *cli_box.entrypoint ? 1 : 0,
+                                               err);
     }
     if (r == 0 && operands->count > 1) {
         r = boxlite_box_options_set_command(o, operands->items + 1, operands->count - 1, err);
@@ -234,7 +248,8 @@ static int set_main(boxlite_box_options *o, const struct cli_list *operands, box
     return r;
 }
 
-static int set_all(boxlite_box_options *o, const struct cli_list *operands, bool detached, boxlite_error **err)
+static int set_all(boxlite_box_options *o, const struct cli_list *operands, bool detached,
+                   boxlite_error **err)
 {
     int r = set_texts(o, err);
 
@@ -257,7 +272,8 @@ int cli_box_spec(const struct cli_list *operands, bool detached, boxlite_box_opt
     if (cli_box.idle && operands->count > 1) {
         return cli_error_hint("leave one of them out", "--idle and a command exclude each other");
     }
-    if (boxlite_box_options_new(operands->items[0], &o, &err) < 0 || set_all(o, operands, detached, &err) < 0) {
+    if (boxlite_box_options_new(operands->items[0], &o, &err) < 0 ||
+        set_all(o, operands, detached, &err) < 0) {
         return cli_fail(&err, NULL);
     }
     status = cli_each_env(&cli_process, add_env, o);

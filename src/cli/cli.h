@@ -17,17 +17,18 @@ struct cli {
 };
 extern struct cli cli;
 extern const struct cli_option cli_global_options[];
+extern const struct cli_option cli_version_option[]; /* only before the command */
 
 struct cli_command {
-    const char *name;     /* "run", "image import" */
-    const char *args;     /* "IMAGE [COMMAND [ARG...]]" */
-    const char *summary;  /* one line */
-    const char *about;    /* paragraphs */
-    const char *examples; /* lines */
+    const char *name;                     /* "run", "image import" */
+    const char *args;                     /* "IMAGE [COMMAND [ARG...]]" */
+    const char *summary;                  /* one line */
+    const char *about;                    /* paragraphs */
+    const char *examples;                 /* lines */
     const struct cli_option *const *sets; /* NULL at the end; the global options come on top */
-    size_t min, max;      /* operands */
-    bool verbatim;        /* options end at the first operand */
-    enum cli_words first, rest; /* what completes the operands */
+    size_t min, max;                      /* operands */
+    bool verbatim;                        /* options end at the first operand */
+    enum cli_words first, rest;           /* what completes the operands */
     int (*run)(const struct cli_list *operands); /* returns the exit status */
 };
 #define CLI_ANY SIZE_MAX

@@ -25,9 +25,11 @@ static int run(const struct cli_list *operands)
         return cli_fail(&err, NULL);
     }
     if (state != BOXLITE_BOX_RUNNING && state != BOXLITE_BOX_PAUSED) {
-        _cleanup_free_ char *hint = cli_text("start it with: boxlite start -a %s", operands->items[0]);
+        _cleanup_free_ char *hint =
+            cli_text("start it with: boxlite start -a %s", operands->items[0]);
 
-        return cli_error_hint(hint, "box %s is %s", operands->items[0], boxlite_box_state_name(state));
+        return cli_error_hint(hint, "box %s is %s", operands->items[0],
+                              boxlite_box_state_name(state));
     }
     return cli_box_attach(box, !no_input && cli_box_has_input(box), cli_box_has_terminal(box));
 }
@@ -38,8 +40,9 @@ const struct cli_command cli_cmd_attach = {
     .name = "attach",
     .args = "BOX",
     .summary = "join the main command of a running box",
-    .about = "Shows the output of the box's main command from the beginning of what is kept, and goes on with it; input "
-             "and signals go to it. Ends with its exit status.",
+    .about =
+        "Shows the output of the box's main command from the beginning of what is kept, and goes on with it; input "
+        "and signals go to it. Ends with its exit status.",
     .examples = "boxlite attach work",
     .sets = sets,
     .min = 1,

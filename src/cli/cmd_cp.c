@@ -38,7 +38,8 @@ static int copy(const struct place *from, const struct place *to)
         return cli_error_hint("write BOX:PATH", "cp: the path in the box is missing");
     }
     if (!in && tar && isatty(STDOUT_FILENO)) {
-        return cli_error_hint("send it to a file or a pipe", "cp: a tar archive is nothing for a terminal");
+        return cli_error_hint("send it to a file or a pipe",
+                              "cp: a tar archive is nothing for a terminal");
     }
     status = cli_open_box(in ? to->box : from->box, &box);
     if (status) {
@@ -62,8 +63,9 @@ static int run(const struct cli_list *operands)
     place_parse(operands->items[0], &from);
     place_parse(operands->items[1], &to);
     if (!from.box == !to.box) {
-        status = cli_error_hint("write BOX:PATH for the one, a file for the other",
-                                "cp: copies between a box and this machine: one side must be BOX:PATH");
+        status =
+            cli_error_hint("write BOX:PATH for the one, a file for the other",
+                           "cp: copies between a box and this machine: one side must be BOX:PATH");
     } else {
         status = cli_open();
         status = status ? status : copy(&from, &to);
@@ -77,9 +79,10 @@ const struct cli_command cli_cmd_cp = {
     .name = "cp",
     .args = "BOX:PATH FILE|- | FILE|- BOX:PATH",
     .summary = "copy files between a box and this machine",
-    .about = "Copies a file or a folder with all in it, into an existing folder or to that name. Modes, times and symbolic "
-             "links are kept; owners become you here and root there. \"-\" reads or writes a tar archive. A file "
-             "name with a colon is written ./NAME.",
+    .about =
+        "Copies a file or a folder with all in it, into an existing folder or to that name. Modes, times and symbolic "
+        "links are kept; owners become you here and root there. \"-\" reads or writes a tar archive. A file "
+        "name with a colon is written ./NAME.",
     .examples = "boxlite cp src work:/root\n"
                 "boxlite cp work:/root/result.txt .\n"
                 "boxlite cp work:/etc - | tar t",

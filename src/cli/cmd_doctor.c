@@ -6,7 +6,10 @@
 #include "cli/output.h"
 
 static const struct cli_column columns[] = {
-    {"CHECK", "name"}, {"STATUS", "status"}, {"FOUND", "detail"}, {NULL, "advice"},
+    {"CHECK", "name"},
+    {"STATUS", "status"},
+    {"FOUND", "detail"},
+    {NULL, "advice"},
 };
 
 static const char *status_name(int status)
@@ -24,8 +27,8 @@ static void print_checks(const boxlite_report *report)
         int status = boxlite_report_status(report, i);
         const char *advice = boxlite_report_advice(report, i);
 
-        printf("[%s] %s: %s\n", status >= 0 && status < 3 ? marks[status] : "?", boxlite_report_name(report, i),
-               boxlite_report_detail(report, i));
+        printf("[%s] %s: %s\n", status >= 0 && status < 3 ? marks[status] : "?",
+               boxlite_report_name(report, i), boxlite_report_detail(report, i));
         if (advice && status != BOXLITE_CHECK_OK) {
             printf("       -> %s\n", advice);
         }
@@ -78,8 +81,9 @@ const struct cli_command cli_cmd_doctor = {
     .name = "doctor",
     .args = "",
     .summary = "check what this machine offers, and say what to do",
-    .about = "Checks KVM, engines, guest kernel, network, disk space and limits. Exit status 1 if a check failed; a warning "
-             "means that it works, but slower or with less.",
+    .about =
+        "Checks KVM, engines, guest kernel, network, disk space and limits. Exit status 1 if a check failed; a warning "
+        "means that it works, but slower or with less.",
     .examples = "boxlite doctor\n"
                 "boxlite doctor --json | jq -r '.[] | select(.status != \"ok\") | .advice'",
     .sets = sets,

@@ -11,7 +11,8 @@
 static bool detach;
 
 static const struct cli_option options[] = {
-    {"detach", 'd', CLI_FLAG, &detach, NULL, "leave the command running, print its number (for logs --exec)"},
+    {"detach", 'd', CLI_FLAG, &detach, NULL,
+     "leave the command running, print its number (for logs --exec)"},
     {0},
 };
 
@@ -78,11 +79,13 @@ static int run(const struct cli_list *operands)
     _cleanup_exec_ boxlite_exec *exec = NULL;
     int status;
 
-    if (boxlite_exec_options_new(operands->items + 1, operands->count - 1, &o, &err) < 0 || set_all(o, &err) < 0) {
+    if (boxlite_exec_options_new(operands->items + 1, operands->count - 1, &o, &err) < 0 ||
+        set_all(o, &err) < 0) {
         return cli_fail(&err, NULL);
     }
     status = cli_each_env(&cli_process, add_env, o);
-    if (status || (status = cli_open()) != 0 || (status = cli_open_box(operands->items[0], &box)) != 0) {
+    if (status || (status = cli_open()) != 0 ||
+        (status = cli_open_box(operands->items[0], &box)) != 0) {
         return status;
     }
     if (cli_signals_catch() < 0) {
@@ -94,7 +97,8 @@ static int run(const struct cli_list *operands)
     if (detach) {
         return leave_running(exec);
     }
-    struct cli_stream stream = {.exec = exec, .input = cli_process.interactive, .tty = cli_process.tty};
+    struct cli_stream stream = {
+        .exec = exec, .input = cli_process.interactive, .tty = cli_process.tty};
 
     return cli_stream_run(&stream);
 }
@@ -105,8 +109,9 @@ const struct cli_command cli_cmd_exec = {
     .name = "exec",
     .args = "BOX COMMAND [ARG...]",
     .summary = "run a command in a running box",
-    .about = "Runs a further command in a box. Its output, exit status and signals are joined to ours as with run; if "
-             "boxlite ends, so does the command, unless it was left with -d. Options after BOX belong to the command.",
+    .about =
+        "Runs a further command in a box. Its output, exit status and signals are joined to ours as with run; if "
+        "boxlite ends, so does the command, unless it was left with -d. Options after BOX belong to the command.",
     .examples = "boxlite exec work ls -l /\n"
                 "boxlite exec -i work sh -c 'cat > /tmp/data' < data\n"
                 "boxlite exec -it work bash",

@@ -23,8 +23,9 @@ static int run(const struct cli_list *operands)
         cli_help_group(stdout, operands->items[0]);
         return 0;
     }
-    return cli_error_hint("see all with: boxlite help", "help: unknown command '%s%s%s'", operands->items[0],
-                          operands->count > 1 ? " " : "", operands->count > 1 ? operands->items[1] : "");
+    return cli_error_hint("see all with: boxlite help", "help: unknown command '%s%s%s'",
+                          operands->items[0], operands->count > 1 ? " " : "",
+                          operands->count > 1 ? operands->items[1] : "");
 }
 
 const struct cli_command cli_cmd_help = {

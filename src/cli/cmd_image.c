@@ -9,7 +9,8 @@
 static bool force;
 
 static const struct cli_column columns[] = {
-    {"NAME", "name"}, {"ID", "digest"}, {"PLATFORM", "platform"}, {"CREATED", "created"}, {"SIZE", "size"},
+    {"NAME", "name"},       {"ID", "digest"}, {"PLATFORM", "platform"},
+    {"CREATED", "created"}, {"SIZE", "size"},
 };
 
 /* The digest's first 12 hexadecimal digits. */
@@ -66,7 +67,8 @@ static int remove_one(const char *name)
         return 0;
     }
     if (r < 0) {
-        return cli_fail_hint(&err, NULL, r == BOXLITE_E_NOT_FOUND ? "list images with: boxlite image ls" : NULL);
+        return cli_fail_hint(
+            &err, NULL, r == BOXLITE_E_NOT_FOUND ? "list images with: boxlite image ls" : NULL);
     }
     puts(name);
     return 0;
@@ -96,7 +98,8 @@ const struct cli_command cli_cmd_image_ls = {
 };
 
 static const struct cli_option rm_options[] = {
-    {"force", 'f', CLI_FLAG, &force, NULL, "also if a box uses it; no error if there is no such image"},
+    {"force", 'f', CLI_FLAG, &force, NULL,
+     "also if a box uses it; no error if there is no such image"},
     {0},
 };
 static const struct cli_option *const rm_sets[] = {rm_options, NULL};
@@ -119,7 +122,8 @@ const struct cli_command cli_cmd_image_inspect = {
     .name = "image inspect",
     .args = "IMAGE...",
     .summary = "show all that is known of images",
-    .about = "Prints a JSON array with one object for each image: digest, names, configuration, layers, sizes.",
+    .about =
+        "Prints a JSON array with one object for each image: digest, names, configuration, layers, sizes.",
     .examples = "boxlite image inspect boxlite/base:bookworm",
     .min = 1,
     .max = CLI_ANY,

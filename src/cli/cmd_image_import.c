@@ -12,11 +12,14 @@ static struct {
 } opt;
 
 static const struct cli_option options[] = {
-    {"entrypoint", 0, CLI_LIST, &opt.entrypoint, "WORD", "a word of its entrypoint; repeat for more"},
+    {"entrypoint", 0, CLI_LIST, &opt.entrypoint, "WORD",
+     "a word of its entrypoint; repeat for more"},
     {"cmd", 0, CLI_LIST, &opt.command, "WORD", "a word of its default command; repeat for more"},
     {"env", 'e', CLI_LIST, &opt.process.env, "NAME[=VALUE]", "environment of its commands"},
-    {"workdir", 'w', CLI_TEXT, &opt.process.workdir, "DIR", "working directory of its commands (default: /)"},
-    {"user", 'u', CLI_TEXT, &opt.process.user, "USER[:GROUP]", "user of its commands (default: root)"},
+    {"workdir", 'w', CLI_TEXT, &opt.process.workdir, "DIR",
+     "working directory of its commands (default: /)"},
+    {"user", 'u', CLI_TEXT, &opt.process.user, "USER[:GROUP]",
+     "user of its commands (default: root)"},
     {"label", 'l', CLI_LIST, &opt.labels, "NAME[=VALUE]", "attach a label"},
     {0},
 };
@@ -66,7 +69,8 @@ static int run(const struct cli_list *operands)
     if (status) {
         return status;
     }
-    if (boxlite_image_import(cli.rt, operands->items[0], operands->items[1], config, &image, &err) < 0) {
+    if (boxlite_image_import(cli.rt, operands->items[0], operands->items[1], config, &image, &err) <
+        0) {
         return cli_fail(&err, NULL);
     }
     cli_progress_clear();
@@ -80,8 +84,9 @@ const struct cli_command cli_cmd_image_import = {
     .name = "image import",
     .args = "FILE|- NAME[:TAG]",
     .summary = "make an image from a tar of a root file system",
-    .about = "Makes an image from a tar archive (plain, gzip or zstd) of a root file system; \"-\" reads standard input. "
-             "The options say how its commands start. Prints the image's digest.",
+    .about =
+        "Makes an image from a tar archive (plain, gzip or zstd) of a root file system; \"-\" reads standard input. "
+        "The options say how its commands start. Prints the image's digest.",
     .examples = "boxlite image import rootfs.tar.gz my/image:1 --cmd /bin/sh\n"
                 "docker export CONTAINER | boxlite image import - my/image -e LANG=C.UTF-8",
     .sets = sets,

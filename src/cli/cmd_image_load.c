@@ -9,7 +9,8 @@ static struct {
 } opt;
 
 static const struct cli_option options[] = {
-    {"input", 'i', CLI_TEXT, &opt.input, "PATH", "the same as the operand, Docker's way", .words = CLI_W_FILE},
+    {"input", 'i', CLI_TEXT, &opt.input, "PATH", "the same as the operand, Docker's way",
+     .words = CLI_W_FILE},
     {"name", 0, CLI_TEXT, &opt.name, "NAME[:TAG]", "name for an image that carries none"},
     {"quiet", 'q', CLI_FLAG, &opt.quiet, NULL, "print only digests"},
     {0},
@@ -56,8 +57,9 @@ const struct cli_command cli_cmd_image_load = {
     .name = "image load",
     .args = "PATH",
     .summary = "load an OCI layout or a docker archive",
-    .about = "Loads all images of an OCI image layout (a folder or a tar archive of one) or of an archive that "
-             "\"docker save\" or \"podman save\" wrote. Prints their names and digests.",
+    .about =
+        "Loads all images of an OCI image layout (a folder or a tar archive of one) or of an archive that "
+        "\"docker save\" or \"podman save\" wrote. Prints their names and digests.",
     .examples = "docker save python:3.11-slim -o python.tar && boxlite image load python.tar\n"
                 "boxlite image load ./layout --name my/image:1",
     .sets = sets,

@@ -11,8 +11,8 @@
 #define DEPTH_MAX 32
 
 static const struct cli_column columns[] = {
-    {"Version", "version"},     {"Home", "home"},       {"Engine", "engine"},      {"Boxes", "boxes"},
-    {"Running", "running"},     {"Images", "images"},   {"Kernels", "kernels"},    {"Disk use", "disk_use"},
+    {"Version", "version"}, {"Home", "home"},     {"Engine", "engine"},   {"Boxes", "boxes"},
+    {"Running", "running"}, {"Images", "images"}, {"Kernels", "kernels"}, {"Disk use", "disk_use"},
 };
 
 static uint64_t disk_use; /* nftw() has no way to pass it */
@@ -80,15 +80,15 @@ static int run(const struct cli_list *operands)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_free_ char *engine = NULL;
-    uint64_t boxes, running, images, kernels;
+    uint64_t boxes = 0, running = 0, images = 0, kernels = 0;
     struct cli_table t;
     int status = cli_open();
 
     if (status) {
         return status;
     }
-    if (count_boxes(&boxes, &running, &err) < 0 || count_things(&images, &kernels, &err) < 0
-        || engine_text(&engine, &err) < 0) {
+    if (count_boxes(&boxes, &running, &err) < 0 || count_things(&images, &kernels, &err) < 0 ||
+        engine_text(&engine, &err) < 0) {
         return cli_fail(&err, NULL);
     }
     (void)nftw(boxlite_runtime_home(cli.rt), add_file, DEPTH_MAX, FTW_PHYS | FTW_MOUNT);
@@ -112,7 +112,8 @@ const struct cli_command cli_cmd_info = {
     .name = "info",
     .args = "",
     .summary = "show the home directory in numbers",
-    .about = "Shows where boxes and images are kept, how many there are and what they take, and which engine runs boxes.",
+    .about =
+        "Shows where boxes and images are kept, how many there are and what they take, and which engine runs boxes.",
     .examples = "boxlite info\n"
                 "boxlite info --json",
     .sets = sets,

@@ -46,7 +46,8 @@ static int find(const char *name, char what, char **ret)
         err = NULL;
         r = image_json(name, ret, &err);
         if (r == BOXLITE_E_NOT_FOUND) {
-            return cli_error_hint("list them with: boxlite ls -a, boxlite image ls", "no box and no image '%s'", name);
+            return cli_error_hint("list them with: boxlite ls -a, boxlite image ls",
+                                  "no box and no image '%s'", name);
         }
     }
     return r < 0 ? cli_fail(&err, NULL) : 0;

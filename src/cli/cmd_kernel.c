@@ -9,13 +9,15 @@ static struct {
 } opt;
 
 static const struct cli_option import_options[] = {
-    {"modules", 0, CLI_TEXT, &opt.modules, "DIR", "its modules, /lib/modules/VERSION, for a kernel file that is not a package",
+    {"modules", 0, CLI_TEXT, &opt.modules, "DIR",
+     "its modules, /lib/modules/VERSION, for a kernel file that is not a package",
      .words = CLI_W_FILE},
     {"name", 0, CLI_TEXT, &opt.name, "NAME", "name to keep it under (default: default)"},
     {0},
 };
 
-static const struct cli_column columns[] = {{"NAME", "name"}, {"RELEASE", "release"}, {"SIZE", "size"}};
+static const struct cli_column columns[] = {
+    {"NAME", "name"}, {"RELEASE", "release"}, {"SIZE", "size"}};
 
 static int run_import(const struct cli_list *operands)
 {
@@ -79,11 +81,13 @@ const struct cli_command cli_cmd_kernel_import = {
     .name = "kernel import",
     .args = "FILE",
     .summary = "take a distribution's kernel for the boxes",
-    .about = "Takes a guest kernel from a Debian kernel package (.deb), which need not be installed, from a vmlinuz with its "
-             "modules, or from a plain vmlinux. A kernel of that name is replaced; boxes use the one named "
-             "\"default\" unless they name another.",
-    .examples = "apt-get download linux-image-cloud-amd64 && boxlite kernel import linux-image-*.deb\n"
-                "boxlite kernel import /boot/vmlinuz-6.1.0-50-amd64 --modules /lib/modules/6.1.0-50-amd64",
+    .about =
+        "Takes a guest kernel from a Debian kernel package (.deb), which need not be installed, from a vmlinuz with its "
+        "modules, or from a plain vmlinux. A kernel of that name is replaced; boxes use the one named "
+        "\"default\" unless they name another.",
+    .examples =
+        "apt-get download linux-image-cloud-amd64 && boxlite kernel import linux-image-*.deb\n"
+        "boxlite kernel import /boot/vmlinuz-6.1.0-50-amd64 --modules /lib/modules/6.1.0-50-amd64",
     .sets = import_sets,
     .min = 1,
     .max = 1,
@@ -107,7 +111,8 @@ const struct cli_command cli_cmd_kernel_rm = {
     .name = "kernel rm",
     .args = "NAME...",
     .summary = "remove kernels",
-    .about = "Removes guest kernels. Boxes that name them cannot start until there is one of that name again.",
+    .about =
+        "Removes guest kernels. Boxes that name them cannot start until there is one of that name again.",
     .examples = "boxlite kernel rm old",
     .min = 1,
     .max = CLI_ANY,

@@ -52,7 +52,8 @@ static int run(const struct cli_list *operands)
 {
     signo = cli_parse_signal(signal_name);
     if (signo < 0) {
-        return cli_error_hint("use a name like TERM or a number from 1 to 64", "kill: unknown signal '%s'", signal_name);
+        return cli_error_hint("use a name like TERM or a number from 1 to 64",
+                              "kill: unknown signal '%s'", signal_name);
     }
     return cli_each(operands, kill_one);
 }

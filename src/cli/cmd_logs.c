@@ -25,8 +25,8 @@ static const struct cli_option options[] = {
     {"tail", 'n', CLI_TEXT, &opt.tail, "N", "only the last N lines of each stream (default: all)"},
     {"stdout", 0, CLI_FLAG, &opt.only_out, NULL, "only its standard output"},
     {"stderr", 0, CLI_FLAG, &opt.only_errors, NULL, "only its standard error"},
-    {"exec", 0, CLI_NUMBER, &opt.exec, "NUMBER", "of the command that exec -d gave this number", .min = 1,
-     .max = 0x0fffffff},
+    {"exec", 0, CLI_NUMBER, &opt.exec, "NUMBER", "of the command that exec -d gave this number",
+     .min = 1, .max = 0x0fffffff},
     {0},
 };
 
@@ -82,7 +82,8 @@ static int measure(boxlite_exec *exec, struct tail *out, struct tail *errors, bo
     int r = 0;
 
     while (r >= 0 && !(out->end && errors->end)) {
-        uint32_t events = (out->end ? 0 : BOXLITE_EXEC_STDOUT) | (errors->end ? 0 : BOXLITE_EXEC_STDERR);
+        uint32_t events =
+            (out->end ? 0 : BOXLITE_EXEC_STDOUT) | (errors->end ? 0 : BOXLITE_EXEC_STDERR);
 
         r = boxlite_exec_poll(exec, events, -1, err);
         r = r < 0 ? r : tail_read(exec, BOXLITE_STDOUT, out, err);
@@ -91,7 +92,8 @@ static int measure(boxlite_exec *exec, struct tail *out, struct tail *errors, bo
     return r < 0 ? r : 0;
 }
 
-static int skip_to_tail(boxlite_box *box, uint64_t lines, struct cli_stream *stream, boxlite_error **err)
+static int skip_to_tail(boxlite_box *box, uint64_t lines, struct cli_stream *stream,
+                        boxlite_error **err)
 {
     _cleanup_exec_ boxlite_exec *exec = NULL;
     struct tail out = {.room = lines, .starts = cli_alloc(lines * sizeof(uint64_t))};
@@ -111,14 +113,16 @@ static int open_output(boxlite_box *box, boxlite_exec **ret, boxlite_error **err
     if (!opt.follow) {
         return boxlite_box_output(box, (uint32_t)opt.exec, ret, err);
     }
-    return opt.exec ? boxlite_box_attach(box, (uint32_t)opt.exec, ret, err) : boxlite_box_main(box, ret, err);
+    return opt.exec ? boxlite_box_attach(box, (uint32_t)opt.exec, ret, err)
+                    : boxlite_box_main(box, ret, err);
 }
 
 static int show(boxlite_box *box, bool all, uint64_t lines)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_exec_ boxlite_exec *exec = NULL;
-    struct cli_stream stream = {.output_only = true, .no_output = opt.only_errors, .no_errors = opt.only_out};
+    struct cli_stream stream = {
+        .output_only = true, .no_output = opt.only_errors, .no_errors = opt.only_out};
 
     if (!all && skip_to_tail(box, lines, &stream, &err) < 0) {
         return cli_fail(&err, NULL);
@@ -141,7 +145,8 @@ static int run(const struct cli_list *operands)
     int status;
 
     if (!all && (cli_parse_number(opt.tail, &lines) < 0 || lines > LINES_MAX)) {
-        return cli_error("logs: --tail: '%s' is neither \"all\" nor a number up to %u", opt.tail, LINES_MAX);
+        return cli_error("logs: --tail: '%s' is neither \"all\" nor a number up to %u", opt.tail,
+                         LINES_MAX);
     }
     if (opt.only_out && opt.only_errors) {
         opt.only_out = opt.only_errors = false; /* both are wanted */
@@ -159,8 +164,9 @@ const struct cli_command cli_cmd_logs = {
     .name = "logs",
     .args = "BOX",
     .summary = "show what the main command of a box has written",
-    .about = "Shows the kept output of the main command (the last 64 MiB of each stream), also of a box that has "
-             "stopped. Standard output and standard error go where they belong.",
+    .about =
+        "Shows the kept output of the main command (the last 64 MiB of each stream), also of a box that has "
+        "stopped. Standard output and standard error go where they belong.",
     .examples = "boxlite logs -f work\n"
                 "boxlite logs --tail 20 --stderr work",
     .sets = sets,

@@ -15,7 +15,7 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_column columns[] = {
-    {"ID", "id"},         {"NAME", "name"},       {"IMAGE", "image"},   {"STATE", "state"},
+    {"ID", "id"},         {"NAME", "name"},       {"IMAGE", "image"}, {"STATE", "state"},
     {"ENGINE", "engine"}, {"CREATED", "created"}, {NULL, "labels"},
 };
 
@@ -92,7 +92,8 @@ static int run(const struct cli_list *operands)
         if (state < 0) {
             continue; /* removed since the list was made */
         }
-        if ((all || (state != BOXLITE_BOX_CREATED && state != BOXLITE_BOX_STOPPED)) && is_wanted(box)) {
+        if ((all || (state != BOXLITE_BOX_CREATED && state != BOXLITE_BOX_STOPPED)) &&
+            is_wanted(box)) {
             add_row(&t, box, state);
         }
     }
@@ -101,7 +102,8 @@ static int run(const struct cli_list *operands)
     return status;
 }
 
-static const struct cli_option *const sets[] = {options, cli_quiet_options, cli_format_options, NULL};
+static const struct cli_option *const sets[] = {options, cli_quiet_options, cli_format_options,
+                                                NULL};
 
 const struct cli_command cli_cmd_ls = {
     .name = "ls",

@@ -44,7 +44,8 @@ const struct cli_command cli_cmd_pause = {
     .name = "pause",
     .args = "BOX...",
     .summary = "hold boxes still",
-    .about = "Stops the virtual CPUs. Memory stays as it is; nothing in the box runs until unpause.",
+    .about =
+        "Stops the virtual CPUs. Memory stays as it is; nothing in the box runs until unpause.",
     .examples = "boxlite pause work",
     .min = 1,
     .max = CLI_ANY,

@@ -22,7 +22,8 @@ static int remove_one(const char *name)
         r = boxlite_box_remove(box, force, &err);
     }
     if (r < 0) {
-        return cli_fail_hint(&err, NULL, r == BOXLITE_E_STATE ? "stop it first, or use rm -f" : NULL);
+        return cli_fail_hint(&err, NULL,
+                             r == BOXLITE_E_STATE ? "stop it first, or use rm -f" : NULL);
     }
     puts(name);
     return 0;

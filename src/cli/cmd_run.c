@@ -26,7 +26,8 @@ static int run_attached(boxlite_box *box)
     int status;
 
     if (cli_box.idle) {
-        return cli_error_hint("add -d, or give a command", "--idle needs --detach: nothing would end the box");
+        return cli_error_hint("add -d, or give a command",
+                              "--idle needs --detach: nothing would end the box");
     }
     if (cli_signals_catch() < 0) {
         return cli_error("cannot catch signals");
@@ -92,19 +93,22 @@ static int run(const struct cli_list *operands)
     return status;
 }
 
-static const struct cli_option *const sets[] = {options, cli_process_options, cli_box_options, NULL};
+static const struct cli_option *const sets[] = {options, cli_process_options, cli_box_options,
+                                                NULL};
 
 const struct cli_command cli_cmd_run = {
     .name = "run",
     .args = "IMAGE [COMMAND [ARG...]]",
     .summary = "create a box and run a command in it",
-    .about = "Creates a box from an image, starts it and runs the command (or the image's own) in it. Without -d the "
-             "command's output and exit status become boxlite's, signals go to the command, and the box stops with "
-             "it; a second Ctrl-C within a second ends the box at once. Options after IMAGE belong to the command.",
-    .examples = "boxlite run --rm boxlite/base:bookworm python3 -c 'print(6*7)'\n"
-                "tar c . | boxlite run --rm -i boxlite/base:bookworm sh -c 'cd /tmp && tar x && ls'\n"
-                "boxlite run -it --rm --memory 1G --network user boxlite/base:bookworm bash\n"
-                "boxlite run -d --name work --idle boxlite/base:bookworm",
+    .about =
+        "Creates a box from an image, starts it and runs the command (or the image's own) in it. Without -d the "
+        "command's output and exit status become boxlite's, signals go to the command, and the box stops with "
+        "it; a second Ctrl-C within a second ends the box at once. Options after IMAGE belong to the command.",
+    .examples =
+        "boxlite run --rm boxlite/base:bookworm python3 -c 'print(6*7)'\n"
+        "tar c . | boxlite run --rm -i boxlite/base:bookworm sh -c 'cd /tmp && tar x && ls'\n"
+        "boxlite run -it --rm --memory 1G --network user boxlite/base:bookworm bash\n"
+        "boxlite run -d --name work --idle boxlite/base:bookworm",
     .sets = sets,
     .min = 1,
     .max = CLI_ANY,

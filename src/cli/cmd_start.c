@@ -9,7 +9,8 @@ static struct {
 } opt;
 
 static const struct cli_option options[] = {
-    {"attach", 'a', CLI_FLAG, &opt.attach, NULL, "join the command's output and signals; its exit status is ours"},
+    {"attach", 'a', CLI_FLAG, &opt.attach, NULL,
+     "join the command's output and signals; its exit status is ours"},
     {"interactive", 'i', CLI_FLAG, &opt.interactive, NULL, "with -a: give it our standard input"},
     {0},
 };
@@ -60,8 +61,9 @@ const struct cli_command cli_cmd_start = {
     .name = "start",
     .args = "BOX...",
     .summary = "start boxes that are not running",
-    .about = "Starts boxes that were created or have stopped; what they wrote before is still there. They run in the "
-             "background, or with -a joined to this terminal.",
+    .about =
+        "Starts boxes that were created or have stopped; what they wrote before is still there. They run in the "
+        "background, or with -a joined to this terminal.",
     .examples = "boxlite start work\n"
                 "boxlite start -a build",
     .sets = sets,

@@ -5,8 +5,8 @@
 static uint64_t wait_ms = 10000;
 
 static const struct cli_option options[] = {
-    {"time", 't', CLI_TIME, &wait_ms, "TIME", "how long the command may take to end before it is killed (default: 10s)",
-     .max = 86400000},
+    {"time", 't', CLI_TIME, &wait_ms, "TIME",
+     "how long the command may take to end before it is killed (default: 10s)", .max = 86400000},
     {0},
 };
 
@@ -37,8 +37,9 @@ const struct cli_command cli_cmd_stop = {
     .name = "stop",
     .args = "BOX...",
     .summary = "stop running boxes",
-    .about = "Sends the main command its stop signal, waits, kills what is left, syncs the disk and ends the machine. A box "
-             "that is stopped already is no error.",
+    .about =
+        "Sends the main command its stop signal, waits, kills what is left, syncs the disk and ends the machine. A box "
+        "that is stopped already is no error.",
     .examples = "boxlite stop work\n"
                 "boxlite stop -t 0 work",
     .sets = sets,

@@ -7,10 +7,13 @@
 
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
-#define HEADER_VERSION TEXT(BOXLITE_VERSION_MAJOR) "." TEXT(BOXLITE_VERSION_MINOR) "." TEXT(BOXLITE_VERSION_PATCH)
+#define HEADER_VERSION                                                                             \
+    TEXT(BOXLITE_VERSION_MAJOR) "." TEXT(BOXLITE_VERSION_MINOR) "." TEXT(BOXLITE_VERSION_PATCH)
 
 static const struct cli_column columns[] = {
-    {"boxlite", "version"}, {"libboxlite", "library"}, {"platform", "platform"},
+    {"boxlite", "version"},
+    {"libboxlite", "library"},
+    {"platform", "platform"},
 };
 
 static int run(const struct cli_list *operands)
@@ -36,7 +39,8 @@ const struct cli_command cli_cmd_version = {
     .name = "version",
     .args = "",
     .summary = "show the versions of program and library",
-    .about = "Shows the version of this program, of the library that it runs with, and the platform.",
+    .about =
+        "Shows the version of this program, of the library that it runs with, and the platform.",
     .examples = "boxlite version --json",
     .sets = sets,
     .run = run,

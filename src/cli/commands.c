@@ -5,13 +5,14 @@
 #include <string.h>
 
 static const struct cli_command *const box_commands[] = {
-    &cli_cmd_run,     &cli_cmd_create, &cli_cmd_start,  &cli_cmd_exec,    &cli_cmd_attach,
-    &cli_cmd_logs,    &cli_cmd_cp,     &cli_cmd_ls,     &cli_cmd_inspect, &cli_cmd_wait,
-    &cli_cmd_pause,   &cli_cmd_unpause, &cli_cmd_kill,  &cli_cmd_stop,    &cli_cmd_rm,
-    NULL,
+    &cli_cmd_run,     &cli_cmd_create, &cli_cmd_start, &cli_cmd_exec,
+    &cli_cmd_attach,  &cli_cmd_logs,   &cli_cmd_cp,    &cli_cmd_ls,
+    &cli_cmd_inspect, &cli_cmd_wait,   &cli_cmd_pause, &cli_cmd_unpause,
+    &cli_cmd_kill,    &cli_cmd_stop,   &cli_cmd_rm,    NULL,
 };
 static const struct cli_command *const image_commands[] = {
-    &cli_cmd_image_import, &cli_cmd_image_load, &cli_cmd_image_ls, &cli_cmd_image_inspect, &cli_cmd_image_rm, NULL,
+    &cli_cmd_image_import,  &cli_cmd_image_load, &cli_cmd_image_ls,
+    &cli_cmd_image_inspect, &cli_cmd_image_rm,   NULL,
 };
 static const struct cli_command *const kernel_commands[] = {
     &cli_cmd_kernel_import, &cli_cmd_kernel_build, &cli_cmd_kernel_ls, &cli_cmd_kernel_rm, NULL,
@@ -72,7 +73,8 @@ static bool is_group(const char *word)
     return false;
 }
 
-const struct cli_command *cli_command_find(int argc, char *const *argv, int *ret_words, bool *ret_group)
+const struct cli_command *cli_command_find(int argc, char *const *argv, int *ret_words,
+                                           bool *ret_group)
 {
     const struct cli_command *c;
 

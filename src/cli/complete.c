@@ -20,7 +20,8 @@ static void offer(const char *current, const char *word, const char *what)
 static bool open_quietly(void)
 {
     const char *set = cli.home ? cli.home : getenv("BOXLITE_HOME"), *home = getenv("HOME");
-    _cleanup_free_ char *path = set ? cli_text("%s", set) : cli_text("%s/.boxlite", home ? home : "");
+    _cleanup_free_ char *path =
+        set ? cli_text("%s", set) : cli_text("%s/.boxlite", home ? home : "");
     _cleanup_error_ boxlite_error *err = NULL;
     boxlite_runtime_options o;
     struct stat st;
@@ -170,7 +171,8 @@ static const struct cli_option *wants_value(const char *arg, const struct cli_op
     } else if (arg[0] == '-' && arg[1]) {
         const char *p = arg + 1;
 
-        for (o = cli_option_letter(sets, *p); o && o->kind == CLI_FLAG && p[1]; o = cli_option_letter(sets, *++p)) {
+        for (o = cli_option_letter(sets, *p); o && o->kind == CLI_FLAG && p[1];
+             o = cli_option_letter(sets, *++p)) {
         }
         o = o && !p[1] ? o : NULL; /* else the value is attached */
     }
@@ -214,7 +216,8 @@ static void complete_command(const struct cli_command *c, int argc, char *const 
 
 int cli_complete(int argc, char *const *argv)
 {
-    static const struct cli_option *const globals[] = {cli_global_options, NULL};
+    static const struct cli_option *const globals[] = {cli_global_options, cli_version_option,
+                                                       NULL};
     const struct cli_command *c;
     bool group = false;
     int words = 0, i = 0;

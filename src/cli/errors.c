@@ -76,7 +76,8 @@ int cli_fail_hint(boxlite_error **err, const char *context, const char *hint)
     const char *own = e ? boxlite_error_hint(e) : NULL;
 
     *err = NULL;
-    return cli_error_hint(own ? own : hint, "%s%s%s", context ? context : "", context ? ": " : "", message);
+    return cli_error_hint(own ? own : hint, "%s%s%s", context ? context : "", context ? ": " : "",
+                          message);
 }
 
 int cli_fail(boxlite_error **err, const char *context)

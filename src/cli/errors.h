@@ -8,9 +8,9 @@
 
 #include "cli/util.h"
 
-#define CLI_EXIT_CHECK 1      /* doctor: a check failed */
-#define CLI_EXIT_TIMEOUT 124  /* the command ran out of its time */
-#define CLI_EXIT_ERROR 125    /* BoxLite itself failed, or was called wrongly */
+#define CLI_EXIT_CHECK 1     /* doctor: a check failed */
+#define CLI_EXIT_TIMEOUT 124 /* the command ran out of its time */
+#define CLI_EXIT_ERROR 125   /* BoxLite itself failed, or was called wrongly */
 #define CLI_EXIT_SIGNAL(n) (128 + (n))
 
 /* Each prints and returns CLI_EXIT_ERROR. */

@@ -88,7 +88,8 @@ void cli_help_command(FILE *f, const struct cli_command *c)
 {
     static const struct cli_option *const globals[] = {cli_global_options, NULL};
 
-    fprintf(f, "Usage: boxlite %s%s%s%s\n\n", c->name, c->sets ? " [OPTION...]" : "", *c->args ? " " : "", c->args);
+    fprintf(f, "Usage: boxlite %s%s%s%s\n\n", c->name, c->sets ? " [OPTION...]" : "",
+            *c->args ? " " : "", c->args);
     wrap(f, c->about, 0, 0);
     put_aliases(f, c->name);
     put_options(f, "Options", c->sets);
@@ -119,13 +120,15 @@ void cli_help_group(FILE *f, const char *group)
 
 void cli_help_all(FILE *f)
 {
-    static const struct cli_option *const globals[] = {cli_global_options, NULL};
+    static const struct cli_option *const globals[] = {cli_global_options, cli_version_option,
+                                                       NULL};
 
     fprintf(f, "Usage: boxlite [OPTION...] COMMAND ...\n\n");
-    wrap(f,
-         "Runs programs from container images in small virtual machines (boxes): no daemon, no root. "
-         "The commands follow Docker's habits.",
-         0, 0);
+    wrap(
+        f,
+        "Runs programs from container images in small virtual machines (boxes): no daemon, no root. "
+        "The commands follow Docker's habits.",
+        0, 0);
     for (const struct cli_section *s = cli_sections; s->title; s++) {
         fprintf(f, "\n%s:\n", s->title);
         put_commands(f, s, NULL);

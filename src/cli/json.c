@@ -23,7 +23,8 @@ static json_t *row_object(const struct cli_table *t, size_t row)
     for (size_t c = 0; object && c < t->ncolumns; c++) {
         const char *key = t->columns[c].key;
 
-        if (key && json_object_set_new(object, key, cell_value(&t->cells[row * t->ncolumns + c])) < 0) {
+        if (key &&
+            json_object_set_new(object, key, cell_value(&t->cells[row * t->ncolumns + c])) < 0) {
             json_decref(object);
             return NULL;
         }
@@ -73,8 +74,8 @@ char *cli_json_array(char *const *objects, size_t count)
 bool cli_json_true(const char *object, const char *key)
 {
     json_t *root = json_loads(object, 0, NULL);
-    bool yes = json_is_true(json_object_get(root, key))
-               || json_is_true(json_object_get(json_object_get(root, "config"), key));
+    bool yes = json_is_true(json_object_get(root, key)) ||
+               json_is_true(json_object_get(json_object_get(root, "config"), key));
 
     json_decref(root);
     return yes;

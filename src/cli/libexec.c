@@ -33,7 +33,8 @@ static char *own_folder(void)
 
 static char *find(const char *name)
 {
-    static const char *const below[] = {"../libexec/boxlite", ".", "..", "../..", "../tools", "../../../tools"};
+    static const char *const below[] = {"../libexec/boxlite", "../../libexec", ".", "..", "../..",
+                                        "../tools",           "../../../tools"};
     _cleanup_free_ char *folder = own_folder();
     const char *set = getenv("BOXLITE_LIBEXEC");
     char *path = set ? cli_text("%s/%s", set, name) : cli_text(BX_LIBEXECDIR "/%s", name);
@@ -74,8 +75,8 @@ int cli_libexec_run(char *const *argv)
     int r, status;
 
     if (!path) {
-        (void)cli_error_hint("set BOXLITE_LIBEXEC to the folder that holds it", "the helper %s is not installed",
-                             argv[0]);
+        (void)cli_error_hint("set BOXLITE_LIBEXEC to the folder that holds it",
+                             "the helper %s is not installed", argv[0]);
         return 127;
     }
     r = spawn(path, argv, &pid);

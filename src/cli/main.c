@@ -9,54 +9,69 @@
 #include "cli/commands.h"
 #include "cli/terminal.h"
 
+#define WORDS_MAX 64
+#define WORD_SIZE 24
+
 static bool want_version;
 
 const struct cli_option cli_global_options[] = {
-    {"home", 0, CLI_TEXT, &cli.home, "DIR", "home directory (default: $BOXLITE_HOME, then ~/.boxlite)",
-     .words = CLI_W_FILE},
+    {"home", 0, CLI_TEXT, &cli.home, "DIR",
+     "home directory (default: $BOXLITE_HOME, then ~/.boxlite)", .words = CLI_W_FILE},
     {"debug", 0, CLI_FLAG, &cli.debug, NULL, "tell on standard error what the library does"},
     {"help", 'h', CLI_FLAG, &cli.help, NULL, "show help and exit"},
     {0},
 };
 
-static const struct cli_option version_option[] = {
+const struct cli_option cli_version_option[] = {
     {"version", 'v', CLI_FLAG, &want_version, NULL, "show the version and exit"},
     {0},
 };
 
-static int unknown_command(const char *group, const char *word)
+/* All words that could stand after `group` (NULL: as a command), for suggestions. */
+static void command_words(const char *group, const char *ret[WORDS_MAX + 1], char **buffer)
 {
-    const char *names[64], *all[64];
-    size_t n = 0, prefix = group ? strlen(group) + 1 : 0;
-    _cleanup_free_ char *full = group ? cli_text("%s %s", group, word) : cli_text("%s", word);
-    _cleanup_free_ char *hint = NULL;
+    size_t n = 0, prefix = group ? strlen(group) : 0;
+    char *p = *buffer = cli_alloc(WORDS_MAX * WORD_SIZE);
 
     for (const struct cli_section *s = cli_sections; s->title; s++) {
-        for (const struct cli_command *const *c = s->commands; *c && n < CLI_COUNT(all) - 12; c++) {
-            all[n++] = (*c)->name;
+        for (const struct cli_command *const *c = s->commands; *c && n < WORDS_MAX; c++) {
+            const char *name = (*c)->name;
+
+            if (!group || (strncmp(name, group, prefix) == 0 && name[prefix] == ' ')) {
+                name += group ? prefix + 1 : 0;
+                (void)snprintf(p, WORD_SIZE, "%.*s", (int)strcspn(name, " "), name);
+                ret[n++] = p;
+                p += WORD_SIZE;
+            }
         }
     }
-    for (const struct cli_alias *a = cli_aliases; a->name && n < CLI_COUNT(all) - 1; a++) {
-        all[n++] = a->name;
-    }
-    all[n] = NULL;
-    n = 0;
-    for (size_t i = 0; all[i]; i++) { /* only words that can stand here */
-        if (!group || (strncmp(all[i], group, prefix - 1) == 0 && all[i][prefix - 1] == ' ')) {
-            names[n++] = all[i] + prefix;
+    for (const struct cli_alias *a = cli_aliases; a->name && !group && n < WORDS_MAX; a++) {
+        if (!strchr(a->name, ' ')) {
+            ret[n++] = a->name;
         }
     }
-    names[n] = NULL;
-    const char *near = cli_nearest(word, names);
-    hint = near ? cli_text("did you mean 'boxlite %s%s%s'?", group ? group : "", group ? " " : "", near)
-                : cli_text("see all with: boxlite --help");
-    return cli_error_hint(hint, "unknown command '%s'", full);
+    ret[n] = NULL;
+}
+
+static int unknown_command(const char *group, const char *word)
+{
+    const char *names[WORDS_MAX + 1], *near;
+    const char *before = group ? group : "", *space = group ? " " : "";
+    _cleanup_free_ char *buffer = NULL;
+    _cleanup_free_ char *hint = NULL;
+
+    command_words(group, names, &buffer);
+    near = cli_nearest(word, names);
+    hint = near ? cli_text("did you mean 'boxlite %s%s%s'?", before, space, near)
+                : cli_text("see all with: boxlite%s%s --help", space, before);
+    return cli_error_hint(hint, "unknown command '%s%s%s'", before, space, word);
 }
 
 static int operands_wrong(const struct cli_command *c, size_t given)
 {
-    _cleanup_free_ char *hint = cli_text("usage: boxlite %s%s%s%s; more with: boxlite help %s", c->name,
-                                         c->sets ? " [OPTION...]" : "", *c->args ? " " : "", c->args, c->name);
+    _cleanup_free_ char *hint =
+        cli_text("usage: boxlite %s%s%s%s; more with: boxlite help %s", c->name,
+                 c->sets ? " [OPTION...]" : "", *c->args ? " " : "", c->args, c->name);
 
     return cli_error_hint(hint, "%s: %s", c->name,
                           given < c->min ? "an operand is missing" : "too many operands");
@@ -104,7 +119,8 @@ static int dispatch(int argc, char **argv)
         return unknown_command(NULL, argv[0]);
     }
     if (argc == 1 || argv[1][0] == '-' || cli.help) {
-        bool asked = cli.help || (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0));
+        bool asked = cli.help ||
+                     (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0));
 
         cli_help_group(asked ? stdout : stderr, argv[0]);
         return asked ? 0 : CLI_EXIT_ERROR;
@@ -115,7 +131,7 @@ static int dispatch(int argc, char **argv)
 /* The options before the command: they end at it. Returns the exit status, or -1 to go on with argv + *ret_used. */
 static int parse_globals(int argc, char **argv, int *ret_used)
 {
-    static const struct cli_option *const sets[] = {cli_global_options, version_option, NULL};
+    static const struct cli_option *const sets[] = {cli_global_options, cli_version_option, NULL};
     static const struct cli_syntax syntax = {.sets = sets};
     struct cli_list none = {0};
     struct cli_problem problem;
@@ -126,7 +142,8 @@ static int parse_globals(int argc, char **argv, int *ret_used)
         bool pair = strcmp(argv[used], "--home") == 0 && used + 1 < argc;
 
         if (cli_parse(&syntax, pair ? 2 : 1, argv + used, &none, &problem) < 0) {
-            return cli_error_hint(*problem.hint ? problem.hint : "see: boxlite --help", "%s", problem.message);
+            return cli_error_hint(*problem.hint ? problem.hint : "see: boxlite --help", "%s",
+                                  problem.message);
         }
         used += pair ? 2 : 1;
     }

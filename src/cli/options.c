@@ -21,7 +21,8 @@ int cli_problem(struct cli_problem *p, const char *hint, const char *format, ...
     return -1;
 }
 
-const struct cli_option *cli_option_find(const struct cli_option *const *sets, const char *name, size_t length)
+const struct cli_option *cli_option_find(const struct cli_option *const *sets, const char *name,
+                                         size_t length)
 {
     for (; *sets; sets++) {
         for (const struct cli_option *o = *sets; o->name; o++) {
@@ -45,7 +46,8 @@ const struct cli_option *cli_option_letter(const struct cli_option *const *sets,
     return NULL;
 }
 
-static int set_flag(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_flag(const struct cli_option *o, const char *as, const char *text,
+                    struct cli_problem *p)
 {
     bool yes = strcmp(text, "true") == 0;
 
@@ -56,19 +58,22 @@ static int set_flag(const struct cli_option *o, const char *as, const char *text
     return 0;
 }
 
-static int set_text(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_text(const struct cli_option *o, const char *as, const char *text,
+                    struct cli_problem *p)
 {
     *(const char **)o->value = text;
     return 0;
 }
 
-static int set_list(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_list(const struct cli_option *o, const char *as, const char *text,
+                    struct cli_problem *p)
 {
     cli_list_add(o->value, text);
     return 0;
 }
 
-static int set_choice(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_choice(const struct cli_option *o, const char *as, const char *text,
+                      struct cli_problem *p)
 {
     if (!cli_words_have(o->choices, text, strlen(text))) {
         return cli_problem(p, NULL, "%s: '%s' is none of: %s", as, text, o->choices);
@@ -77,19 +82,21 @@ static int set_choice(const struct cli_option *o, const char *as, const char *te
     return 0;
 }
 
-static int set_number(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_number(const struct cli_option *o, const char *as, const char *text,
+                      struct cli_problem *p)
 {
     uint64_t n;
 
     if (cli_parse_number(text, &n) < 0 || n < o->min || n > o->max) {
-        return cli_problem(p, NULL, "%s: '%s' is not a whole number from %" PRIu64 " to %" PRIu64, as, text, o->min,
-                           o->max);
+        return cli_problem(p, NULL, "%s: '%s' is not a whole number from %" PRIu64 " to %" PRIu64,
+                           as, text, o->min, o->max);
     }
     *(uint64_t *)o->value = n;
     return 0;
 }
 
-static int set_size(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_size(const struct cli_option *o, const char *as, const char *text,
+                    struct cli_problem *p)
 {
     char min[CLI_VALUE_TEXT], max[CLI_VALUE_TEXT], hint[160] = "";
     uint64_t n;
@@ -103,38 +110,44 @@ static int set_size(const struct cli_option *o, const char *as, const char *text
         return 0;
     }
     if (r == 0 && n < o->min && strspn(text, "0123456789") == strlen(text)) {
-        (void)snprintf(hint, sizeof(hint), "a number without a unit is in bytes; did you mean %.20sM?", text);
+        (void)snprintf(hint, sizeof(hint),
+                       "a number without a unit is in bytes; did you mean %.20sM?", text);
     }
     cli_size_exact(o->min, min);
     cli_size_exact(o->max, max);
     return cli_problem(p, hint, "%s: '%s' is not between %s and %s", as, text, min, max);
 }
 
-static int set_time(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+static int set_time(const struct cli_option *o, const char *as, const char *text,
+                    struct cli_problem *p)
 {
     uint64_t ms;
 
     if (cli_parse_time(text, &ms) < 0 || ms > o->max) {
-        return cli_problem(p, "write it like 30 (seconds), 90s, 5m, 1h30m or 250ms", "%s: '%s' is not a time", as,
-                           text);
+        return cli_problem(p, "write it like 30 (seconds), 90s, 5m, 1h30m or 250ms",
+                           "%s: '%s' is not a time", as, text);
     }
     *(uint64_t *)o->value = ms;
     return 0;
 }
 
-typedef int (*set_fn)(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p);
+typedef int (*set_fn)(const struct cli_option *o, const char *as, const char *text,
+                      struct cli_problem *p);
 
-int cli_option_set(const struct cli_option *o, const char *as, const char *text, struct cli_problem *p)
+int cli_option_set(const struct cli_option *o, const char *as, const char *text,
+                   struct cli_problem *p)
 {
     static const set_fn setters[] = {
-        [CLI_FLAG] = set_flag, [CLI_TEXT] = set_text, [CLI_LIST] = set_list,     [CLI_NUMBER] = set_number,
-        [CLI_SIZE] = set_size, [CLI_TIME] = set_time, [CLI_CHOICE] = set_choice,
+        [CLI_FLAG] = set_flag,     [CLI_TEXT] = set_text, [CLI_LIST] = set_list,
+        [CLI_NUMBER] = set_number, [CLI_SIZE] = set_size, [CLI_TIME] = set_time,
+        [CLI_CHOICE] = set_choice,
     };
 
     return setters[o->kind](o, as, text, p);
 }
 
-static int unknown_long(const struct cli_option *const *sets, const char *name, size_t length, struct cli_problem *p)
+static int unknown_long(const struct cli_option *const *sets, const char *name, size_t length,
+                        struct cli_problem *p)
 {
     const char *names[NAMES_MAX + 1];
     size_t n = 0;
@@ -162,7 +175,8 @@ struct parser {
 };
 
 /* The value of an option: `attached`, or the next argument. */
-static int take_value(struct parser *ps, const struct cli_option *o, const char *as, const char *attached)
+static int take_value(struct parser *ps, const struct cli_option *o, const char *as,
+                      const char *attached)
 {
     if (!attached) {
         if (ps->next >= ps->argc) {
@@ -197,7 +211,8 @@ static int parse_short(struct parser *ps, const char *arg)
         char as[] = {'-', *p, 0};
 
         if (!o) {
-            return cli_problem(ps->problem, NULL, "unknown option -%c", *p >= 0x20 && *p < 0x7f ? *p : '?');
+            return cli_problem(ps->problem, NULL, "unknown option -%c",
+                               *p >= 0x20 && *p < 0x7f ? *p : '?');
         }
         if (o->kind != CLI_FLAG) {
             const char *rest = p[1] == '=' ? p + 2 : p + 1;

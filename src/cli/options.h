@@ -51,17 +51,20 @@ struct cli_problem {
 
 struct cli_syntax {
     const struct cli_option *const *sets; /* tables, NULL at the end */
-    bool verbatim; /* options end at the first operand */
+    bool verbatim;                        /* options end at the first operand */
 };
 
 /* Parses argv[0..argc). Operands are added to ret. 0, or -1 with the problem filled in. */
 int cli_parse(const struct cli_syntax *syntax, int argc, char *const *argv, struct cli_list *ret,
               struct cli_problem *problem);
 /* Looks an option up by name (length bytes) or letter; NULL if there is none. */
-const struct cli_option *cli_option_find(const struct cli_option *const *sets, const char *name, size_t length);
+const struct cli_option *cli_option_find(const struct cli_option *const *sets, const char *name,
+                                         size_t length);
 const struct cli_option *cli_option_letter(const struct cli_option *const *sets, char letter);
 /* Sets an option's variable from text (CLI_FLAG: "true", "false"). `as` is how the user wrote it, for the message. */
-int cli_option_set(const struct cli_option *option, const char *as, const char *text, struct cli_problem *problem);
-int cli_problem(struct cli_problem *p, const char *hint, const char *format, ...) CLI_PRINTF(3, 4); /* returns -1 */
+int cli_option_set(const struct cli_option *option, const char *as, const char *text,
+                   struct cli_problem *problem);
+int cli_problem(struct cli_problem *p, const char *hint, const char *format, ...)
+    CLI_PRINTF(3, 4); /* returns -1 */
 
 #endif

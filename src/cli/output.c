@@ -15,7 +15,8 @@ static struct {
 } opt = {.format = "table"};
 
 const struct cli_option cli_format_options[] = {
-    {"format", 0, CLI_CHOICE, &opt.format, "FORMAT", "table (default) or json", .choices = "table json"},
+    {"format", 0, CLI_CHOICE, &opt.format, "FORMAT", "table (default) or json",
+     .choices = "table json"},
     {"json", 0, CLI_FLAG, &opt.json, NULL, "the same as --format json"},
     {0},
 };
@@ -183,7 +184,8 @@ int cli_table_card(const struct cli_table *t)
     }
     for (size_t c = 0; c < t->ncolumns && c < t->ncells; c++) {
         if (t->columns[c].title) {
-            printf("%s:%*s", t->columns[c].title, (int)(widest - width(t->columns[c].title) + 1), "");
+            printf("%s:%*s", t->columns[c].title, (int)(widest - width(t->columns[c].title) + 1),
+                   "");
             put(stdout, t->cells[c].text);
             putchar('\n');
         }

@@ -16,9 +16,9 @@ struct cli_column {
 };
 
 struct cli_cell {
-    char *text;   /* as shown */
-    char *exact;  /* for JSON; NULL: text */
-    bool number;  /* exact is a JSON number */
+    char *text;  /* as shown */
+    char *exact; /* for JSON; NULL: text */
+    bool number; /* exact is a JSON number */
 };
 
 struct cli_table {

@@ -12,7 +12,7 @@
 
 static struct {
     bool off, visible;
-    char what[64];      /* the step that runs */
+    char what[64];         /* the step that runs */
     uint64_t since, drawn; /* when it began, when the line was drawn last */
 } progress;
 
@@ -79,7 +79,8 @@ void cli_progress_report(void *data, const char *what, uint64_t done, uint64_t t
     if (total) {
         unsigned percent = (unsigned)((double)done * 100.0 / (double)total);
 
-        fprintf(stderr, "\r%s: %3u %% (%s of %s)\033[K", progress.what, percent, done_text, total_text);
+        fprintf(stderr, "\r%s: %3u %% (%s of %s)\033[K", progress.what, percent, done_text,
+                total_text);
     } else {
         fprintf(stderr, "\r%s: %s\033[K", progress.what, done_text);
     }

@@ -35,7 +35,8 @@ static void handler(int signo)
 
 int cli_signals_catch(void)
 {
-    static const int caught[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    static const int caught[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM,
+                                 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
     struct sigaction action = {.sa_handler = handler}, old;
 
     if (pipe_fds[0] >= 0) {

@@ -45,13 +45,13 @@ struct sink {
 struct pump {
     const struct cli_stream *s;
     struct sink sinks[2];
-    bool in_open;       /* the command's input is to be fed */
-    bool in_ended;      /* ours is at its end */
+    bool in_open;  /* the command's input is to be fed */
+    bool in_ended; /* ours is at its end */
     size_t in_from, in_to;
     char *in;
     int last_signal;
     uint64_t last_signal_us;
-    int status;         /* >= 0: end now with that exit status */
+    int status; /* >= 0: end now with that exit status */
 };
 
 static void pump_done(struct pump *p)
@@ -65,7 +65,8 @@ static void sink_init(struct sink *k, int fd, int stream, bool drop, uint64_t sk
 {
     struct stat st;
 
-    *k = (struct sink){.fd = fd, .stream = stream, .drop = drop, .skip = skip, .data = cli_alloc(OUT_SIZE)};
+    *k = (struct sink){
+        .fd = fd, .stream = stream, .drop = drop, .skip = skip, .data = cli_alloc(OUT_SIZE)};
     k->kind = fstat(fd, &st) == 0 ? st.st_mode & S_IFMT : 0;
 }
 
@@ -122,7 +123,8 @@ static void sink_failed(struct pump *p, struct sink *k, int error)
     if (k->stream == BOXLITE_STDERR) {
         return; /* there is nowhere to tell it */
     }
-    p->status = error == EPIPE ? CLI_EXIT_SIGNAL(SIGPIPE) : cli_error("writing output: %s", strerror(error));
+    p->status = error == EPIPE ? CLI_EXIT_SIGNAL(SIGPIPE)
+                               : cli_error("writing output: %s", strerror(error));
 }
 
 /* Writes while it does not block. */
@@ -293,8 +295,8 @@ static void wait_and_handle(struct pump *p)
 
 static bool all_written(const struct pump *p)
 {
-    return p->sinks[0].end && p->sinks[1].end && p->sinks[0].from == p->sinks[0].to
-           && p->sinks[1].from == p->sinks[1].to;
+    return p->sinks[0].end && p->sinks[1].end && p->sinks[0].from == p->sinks[0].to &&
+           p->sinks[1].from == p->sinks[1].to;
 }
 
 static bool has_ended(const struct pump *p)
@@ -364,15 +366,18 @@ int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *r)
     const char *failure = exec ? boxlite_exec_failure(exec) : NULL;
 
     if (r->flags & BOXLITE_EXIT_BOX_LOST) {
-        return cli_error_hint("its shim.log and console.log are in the box's folder; see: boxlite inspect", "%s",
-                              failure ? failure : "the box ended before the command did");
+        return cli_error_hint(
+            "its shim.log and console.log are in the box's folder; see: boxlite inspect", "%s",
+            failure ? failure : "the box ended before the command did");
     }
     if (r->flags & BOXLITE_EXIT_NOT_STARTED) {
         (void)cli_error("cannot start the command: %s", failure ? failure : "no reason given");
     } else if (r->flags & BOXLITE_EXIT_TIMED_OUT) {
-        (void)cli_error_hint("allow more with --timeout", "the command ran out of its time and was killed");
+        (void)cli_error_hint("allow more with --timeout",
+                             "the command ran out of its time and was killed");
     } else if (r->flags & BOXLITE_EXIT_OOM_KILLED) {
-        (void)cli_error_hint("give the box more with --memory", "the box ran out of memory and the command was killed");
+        (void)cli_error_hint("give the box more with --memory",
+                             "the box ran out of memory and the command was killed");
     }
     return r->exit_code;
 }

@@ -9,12 +9,13 @@
 
 struct cli_stream {
     boxlite_exec *exec;
-    bool input;      /* standard input goes to the command */
-    bool tty;        /* it has a terminal: ours becomes raw (with `input`), its size follows ours */
-    bool no_output;  /* --stdout, --stderr of logs: what is not wanted is read and dropped */
+    bool input;     /* standard input goes to the command */
+    bool tty;       /* it has a terminal: ours becomes raw (with `input`), its size follows ours */
+    bool no_output; /* --stdout, --stderr of logs: what is not wanted is read and dropped */
     bool no_errors;
     uint64_t skip_output, skip_errors; /* bytes at the beginning that are not wanted */
-    bool output_only; /* shows output, whose end is the end: signals are not for the command, its status not ours */
+    bool
+        output_only; /* shows output, whose end is the end: signals are not for the command, its status not ours */
 };
 
 /* Returns the exit status of the command; what went wrong has been told. While it runs:

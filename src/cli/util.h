@@ -79,10 +79,10 @@ void cli_list_done(struct cli_list *list);
 bool cli_words_have(const char *words, const char *word, size_t length);
 
 _Noreturn void cli_die_memory(void);
-void *cli_alloc(size_t size);              /* zeroed */
+void *cli_alloc(size_t size); /* zeroed */
 void *cli_grow(void *old, size_t size);
 char *cli_text(const char *format, ...) CLI_PRINTF(1, 2); /* caller frees */
-char *cli_copy(const char *text, size_t length);           /* caller frees */
+char *cli_copy(const char *text, size_t length);          /* caller frees */
 /* Microseconds of the monotonic clock. */
 uint64_t cli_now_us(void);
 /* Writes all of it to a descriptor; 0 or -errno. Blocks. */

@@ -18,7 +18,8 @@ static int take_number(const char **p, uint64_t *ret)
         return -1;
     }
     for (; isdigit((unsigned char)**p); (*p)++) {
-        if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(**p - '0'), &n)) {
+        if (__builtin_mul_overflow(n, 10u, &n) ||
+            __builtin_add_overflow(n, (uint64_t)(**p - '0'), &n)) {
             return -2;
         }
     }
@@ -135,9 +136,9 @@ int cli_parse_time(const char *text, uint64_t *ret_ms)
             return -1;
         }
         next = (size_t)unit + 1;
-        if (__builtin_mul_overflow(whole, time_units[unit].ms, &ms)
-            || __builtin_add_overflow(ms, part * time_units[unit].ms / 1000, &ms)
-            || __builtin_add_overflow(total, ms, &total)) {
+        if (__builtin_mul_overflow(whole, time_units[unit].ms, &ms) ||
+            __builtin_add_overflow(ms, part * time_units[unit].ms / 1000, &ms) ||
+            __builtin_add_overflow(total, ms, &total)) {
             return -2;
         }
     } while (*text);
@@ -146,11 +147,11 @@ int cli_parse_time(const char *text, uint64_t *ret_ms)
 }
 
 static const char *const signal_names[] = {
-    [1] = "HUP",    [2] = "INT",   [3] = "QUIT",  [4] = "ILL",   [5] = "TRAP", [6] = "ABRT",  [7] = "BUS",
-    [8] = "FPE",    [9] = "KILL",  [10] = "USR1", [11] = "SEGV", [12] = "USR2", [13] = "PIPE", [14] = "ALRM",
-    [15] = "TERM",  [17] = "CHLD", [18] = "CONT", [19] = "STOP", [20] = "TSTP", [21] = "TTIN", [22] = "TTOU",
-    [23] = "URG",   [24] = "XCPU", [25] = "XFSZ", [26] = "VTALRM", [27] = "PROF", [28] = "WINCH", [29] = "IO",
-    [30] = "PWR",   [31] = "SYS",
+    [1] = "HUP",     [2] = "INT",   [3] = "QUIT",   [4] = "ILL",   [5] = "TRAP",  [6] = "ABRT",
+    [7] = "BUS",     [8] = "FPE",   [9] = "KILL",   [10] = "USR1", [11] = "SEGV", [12] = "USR2",
+    [13] = "PIPE",   [14] = "ALRM", [15] = "TERM",  [17] = "CHLD", [18] = "CONT", [19] = "STOP",
+    [20] = "TSTP",   [21] = "TTIN", [22] = "TTOU",  [23] = "URG",  [24] = "XCPU", [25] = "XFSZ",
+    [26] = "VTALRM", [27] = "PROF", [28] = "WINCH", [29] = "IO",   [30] = "PWR",  [31] = "SYS",
 };
 
 int cli_parse_signal(const char *text)
@@ -209,7 +210,8 @@ void cli_age_text(int64_t then, int64_t now, char ret[CLI_VALUE_TEXT])
         int64_t n = age / units[i].seconds;
 
         if (n > 0) {
-            (void)snprintf(ret, CLI_VALUE_TEXT, "%" PRId64 " %s%s ago", n, units[i].name, n == 1 ? "" : "s");
+            (void)snprintf(ret, CLI_VALUE_TEXT, "%" PRId64 " %s%s ago", n, units[i].name,
+                           n == 1 ? "" : "s");
             return;
         }
     }
