@@ -1,5 +1,324 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent_main.c: boxlite-agent, PID 1 of the guest: boots it, then serves the link to the host.
+ *
+ * The host's end is the shim. When it goes away the guest has no purpose: the link's end, for whatever
+ * reason, is a shutdown. See agent.h for what must hold, docs/wire.md for the messages.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/timeutil.h"
+#include "guest/agent.h"
+#include "guest/boot.h"
+#include "guest/config.h"
+#include "guest/container.h"
+#include "guest/exec.h"
+#include "guest/net.h"
+#include "guest/power.h"
+#include "guest/rootfs.h"
+#include "guest/stats.h"
+#include "wire/proto.h"
+
+#define PORT_WAIT_MS 10000
+#define LAST_WORDS_MS 1000
+#define MSG_SMALL 65536
+
+void agent_say(const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    if (n >= 0) {
+        (void)dprintf(2, "boxlite-agent: %s\n", line);
+    }
+}
+
+_Noreturn void agent_fatal(struct agent *a, int errnum, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    agent_say("%s", text);
+    if (a->io && bx_msg_begin(&a->msg, BX_AG_FAILED) == 0 && bx_msg_str(&a->msg, BX_T_ERROR, text) == 0 &&
+        bx_msg_u64(&a->msg, BX_T_ERRNO, (uint64_t)(errnum < 0 ? -errnum : errnum)) == 0 &&
+        bx_conn_msg(a->conn, &a->msg) == 0) {
+        (void)bx_conn_io_flush(a->io, bx_deadline_ms(LAST_WORDS_MS));
+    }
+    power_shutdown(a);
+}
+
+void agent_send(struct agent *a)
+{
+    int r = bx_conn_msg(a->conn, &a->msg);
+    if (r < 0) {
+        agent_fatal(a, r, "the host takes no more messages");
+    }
+    bx_conn_io_kick(a->io);
+}
+
+/* ---- messages ----------------------------------------------------------------------------------- */
+
+static void set_clock(uint64_t ns)
+{
+    struct timespec ts = {.tv_sec = (time_t)(ns / BX_SEC), .tv_nsec = (long)(ns % BX_SEC)};
+    if (ns > 0 && clock_settime(CLOCK_REALTIME, &ts) < 0) {
+        agent_say("setting the clock: %s", strerror(errno));
+    }
+}
+
+static void send_ready(struct agent *a)
+{
+    struct utsname un;
+    struct timespec up;
+    (void)uname(&un);
+    (void)clock_gettime(CLOCK_BOOTTIME, &up);
+    uint64_t us = (uint64_t)up.tv_sec * 1000000 + (uint64_t)up.tv_nsec / 1000;
+    if (bx_msg_begin(&a->msg, BX_AG_READY) < 0 || bx_msg_str(&a->msg, BX_T_RELEASE, un.release) < 0 ||
+        bx_msg_u64(&a->msg, BX_T_BOOT_US, us) < 0) {
+        agent_fatal(a, ENOMEM, "composing a message");
+    }
+    agent_send(a);
+}
+
+static void on_container_end(void *data, uint32_t events)
+{
+    agent_fatal(data, 0, "the container's init has ended");
+}
+
+static int on_configure(struct agent *a, const struct bx_msg *msg)
+{
+    _cleanup_config_ struct config cfg = {0};
+    struct failure f = {0};
+    if (a->configured) {
+        return -EPROTO;
+    }
+    int r = config_parse(msg, &cfg);
+    if (r < 0) {
+        return r;
+    }
+    set_clock(cfg.clock_ns);
+    r = rootfs_mount(&cfg, &f);
+    r = r < 0 ? r : net_setup(&cfg, &f);
+    r = r < 0 ? r : container_start(a, &cfg, &f);
+    r = r < 0 ? r
+              : bx_loop_add_fd(a->loop, a->container.pidfd, EPOLLIN, on_container_end, a,
+                               &a->container_source);
+    if (r < 0) {
+        agent_fatal(a, r, "%s", f.errnum ? f.text : strerror(-r));
+    }
+    a->hostname = steal_ptr(&cfg.hostname);
+    a->configured = true;
+    send_ready(a);
+    return 0;
+}
+
+static int on_exec(struct agent *a, const struct bx_msg *msg)
+{
+    _cleanup_spec_ struct spec s = {0};
+    int r = spec_parse(msg, &s);
+    return r < 0 ? r : exec_start(a, &s);
+}
+
+static int get_exec(const struct bx_msg *msg, uint32_t *id)
+{
+    uint64_t v;
+    int r = bx_msg_get_u64(msg, BX_T_EXEC, BX_EXEC_MAX, &v);
+    if (r == 0) {
+        *id = (uint32_t)v;
+    }
+    return r < 0 ? -EPROTO : 0;
+}
+
+static int on_signal(struct agent *a, const struct bx_msg *msg)
+{
+    uint32_t id;
+    uint64_t signo;
+    if (get_exec(msg, &id) < 0 || bx_msg_get_u64(msg, BX_T_SIGNO, 64, &signo) < 0) {
+        return -EPROTO;
+    }
+    exec_signal(a, id, (int)signo);
+    return 0;
+}
+
+static int on_resize(struct agent *a, const struct bx_msg *msg)
+{
+    uint32_t id;
+    uint64_t rows, cols;
+    if (get_exec(msg, &id) < 0 || bx_msg_get_u64(msg, BX_T_ROWS, UINT16_MAX, &rows) < 0 ||
+        bx_msg_get_u64(msg, BX_T_COLS, UINT16_MAX, &cols) < 0) {
+        return -EPROTO;
+    }
+    exec_resize(a, id, (unsigned)rows, (unsigned)cols);
+    return 0;
+}
+
+static int on_clock(struct agent *a, const struct bx_msg *msg)
+{
+    uint64_t ns;
+    if (bx_msg_get_u64(msg, BX_T_CLOCK_NS, INT64_MAX, &ns) < 0) {
+        return -EPROTO;
+    }
+    set_clock(ns);
+    return 0;
+}
+
+static int on_shutdown(struct agent *a, const struct bx_msg *msg)
+{
+    power_shutdown(a);
+}
+
+static int answer(struct agent *a, const struct bx_msg *msg, uint16_t type)
+{
+    uint64_t request;
+    if (bx_msg_get_u64(msg, BX_T_REQUEST, UINT64_MAX, &request) < 0) {
+        return -EPROTO;
+    }
+    if (bx_msg_begin(&a->msg, type) < 0 || bx_msg_u64(&a->msg, BX_T_REQUEST, request) < 0 ||
+        (type == BX_AG_STATS_REPLY && stats_append(a) < 0)) {
+        agent_fatal(a, ENOMEM, "composing a message");
+    }
+    agent_send(a);
+    return 0;
+}
+
+static int on_ping(struct agent *a, const struct bx_msg *msg)
+{
+    return answer(a, msg, BX_AG_PONG);
+}
+
+static int on_stats(struct agent *a, const struct bx_msg *msg)
+{
+    return answer(a, msg, BX_AG_STATS_REPLY);
+}
+
+typedef int (*msg_fn)(struct agent *a, const struct bx_msg *msg);
+
+static const struct {
+    msg_fn fn;
+    bool early; /* allowed before CONFIGURE */
+} msg_fns[] = {
+    [BX_AG_CONFIGURE] = {on_configure, true}, [BX_AG_EXEC] = {on_exec, false},
+    [BX_AG_SIGNAL] = {on_signal, false},      [BX_AG_RESIZE] = {on_resize, false},
+    [BX_AG_CLOCK] = {on_clock, true},         [BX_AG_SHUTDOWN] = {on_shutdown, true},
+    [BX_AG_PING] = {on_ping, true},           [BX_AG_STATS] = {on_stats, false},
+};
+
+static int on_msg(void *data, const struct bx_msg *msg)
+{
+    struct agent *a = data;
+    if (msg->type >= BX_ARRAY_SIZE(msg_fns) || !msg_fns[msg->type].fn) {
+        return 0; /* a newer host's */
+    }
+    if (!a->configured && !msg_fns[msg->type].early) {
+        return -EPROTO;
+    }
+    return msg_fns[msg->type].fn(a, msg);
+}
+
+static void on_bytes(void *data, uint32_t channel, const uint8_t *p, size_t len)
+{
+    exec_bytes(data, channel, p, len);
+}
+
+static void on_eof(void *data, uint32_t channel)
+{
+    exec_eof(data, channel);
+}
+
+static void on_writable(void *data, uint32_t channel)
+{
+    exec_writable(data, channel);
+}
+
+static void on_reset(void *data, uint32_t channel)
+{
+    exec_reset(data, channel);
+}
+
+static const struct bx_conn_ops conn_ops = {
+    .msg = on_msg,
+    .bytes = on_bytes,
+    .eof = on_eof,
+    .writable = on_writable,
+    .reset = on_reset,
+};
+
+static void on_link_end(void *data, int error)
+{
+    struct agent *a = data;
+    if (error) {
+        agent_say("the link to the host failed: %s", strerror(-error));
+    }
+    power_shutdown(a);
+}
+
+/* ---- start -------------------------------------------------------------------------------------- */
+
+static void open_link(struct agent *a)
+{
+    struct failure f = {0};
+    size_t len;
+    int fd = -1;
+    int r = bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &conn_ops, a, &a->conn);
+    if (r < 0) {
+        agent_fatal(a, r, "memory for the link");
+    }
+    const uint8_t *hello = bx_conn_pending(a->conn, &len);
+    if (boot_open_port(hello, len, bx_deadline_ms(PORT_WAIT_MS), &fd, &f) < 0) {
+        agent_fatal(a, f.errnum, "%s", f.text);
+    }
+    bx_conn_written(a->conn, len);
+    r = bx_conn_io_new(a->loop, fd, a->conn, on_link_end, a, &a->io);
+    if (r < 0) {
+        agent_fatal(a, r, "watching the link: %s", strerror(-r));
+    }
+}
+
 int main(void)
 {
-    return 0;
+    static struct agent agent = {
+        .container = {.pidfd = -1, .ptsfd = -1, .boxfd = -1},
+        .msg = BX_BUF_INIT(MSG_SMALL),
+    };
+    struct agent *a = &agent;
+    struct failure f = {0};
+    if (getpid() != 1) {
+        agent_say("this is the first process of a BoxLite guest; it does nothing elsewhere");
+        return 1;
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(022);
+    int modules = open("/modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (boot_mounts(&f) < 0) {
+        agent_fatal(a, f.errnum, "%s", f.text);
+    }
+    boot_protect_self();
+    if (modules >= 0) {
+        boot_modules(modules);
+        (void)close(modules);
+    }
+    int r = bx_loop_new(&a->loop);
+    if (r < 0) {
+        agent_fatal(a, r, "making the event loop: %s", strerror(-r));
+    }
+    open_link(a);
+    for (;;) {
+        r = bx_loop_dispatch(a->loop, -1);
+        if (r < 0) {
+            agent_fatal(a, r, "event loop: %s", strerror(-r));
+        }
+    }
 }
