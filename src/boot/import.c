@@ -315,5 +315,8 @@ int bx_kernel_import(const struct bx_home *home, const char *source, const char 
     if (r < 0) {
         bx_wrap(err, "importing kernel %s", source);
     }
+    if (r == BOXLITE_E_INTEGRITY) {
+        bx_hint(err, "the file is not whole: fetch it again");
+    }
     return r;
 }

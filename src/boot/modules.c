@@ -267,7 +267,9 @@ int bx_modules_write(struct bx_modules *m, struct bx_buf *cpio, json_t *list, bo
     for (size_t i = 0; i < m->n; i++) {
         const struct bx_module *mod = &m->v[i];
         if (mod->required && !mod->builtin && !mod->data) {
-            return bx_fail(err, BOXLITE_E_NOT_FOUND, "the kernel has no %s", mod->name);
+            int r = bx_fail(err, BOXLITE_E_UNSUPPORTED, "the kernel has no %s", mod->name);
+            bx_hint(err, "give the modules folder of this kernel, or use Debian's cloud kernel");
+            return r;
         }
     }
     for (unsigned stage = BX_MODULE_ROOT; stage <= BX_MODULE_LATER; stage++) {
