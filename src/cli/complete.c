@@ -9,10 +9,13 @@
 
 #include "cli/commands.h"
 
+static const char *before = ""; /* "--option=", when its value is completed */
+static int before_length;
+
 static void offer(const char *current, const char *word, const char *what)
 {
     if (strncmp(word, current, strlen(current)) == 0) {
-        printf("%s\t%s\n", word, what);
+        printf("%.*s%s\t%s\n", before_length, before, word, what);
     }
 }
 
@@ -203,8 +206,16 @@ static void complete_command(const struct cli_command *c, int argc, char *const 
             ended = ended || c->verbatim;
         }
     }
+    const char *equals = !ended && strncmp(current, "--", 2) == 0 ? strchr(current, '=') : NULL;
+    const struct cli_option *inner =
+        equals ? cli_option_find(sets, current + 2, (size_t)(equals - current - 2)) : NULL;
+
     if (pending) {
         offer_values(current, pending);
+    } else if (inner) {
+        before = current;
+        before_length = (int)(equals + 1 - current);
+        offer_values(equals + 1, inner);
     } else if (!ended && current[0] == '-') {
         offer_options(current, sets);
     } else if (c->verbatim && operands > 0) {
