@@ -130,7 +130,7 @@ static int check_config(const struct bx_box_config *c, boxlite_error **err)
 
 int bx_box_config_write(const struct bx_box_config *c, int box_fd, boxlite_error **err)
 {
-    return bx_rec_write(&config_table, c, box_fd, "config.json", CONFIG_MAX, err);
+    return bx_rec_write(&config_table, c, box_fd, "config.json", CONFIG_MAX, true, err);
 }
 
 int bx_box_config_read(int box_fd, struct bx_box_config *ret, boxlite_error **err)
@@ -170,7 +170,8 @@ void bx_box_exit_done(struct bx_box_exit *e)
 
 int bx_box_exit_write(const struct bx_box_exit *e, int box_fd, boxlite_error **err)
 {
-    return bx_rec_write(&exit_table, e, box_fd, "exit.json", EXIT_MAX, err);
+    /* Read after a host's crash as what it then is: a box that was lost. */
+    return bx_rec_write(&exit_table, e, box_fd, "exit.json", EXIT_MAX, false, err);
 }
 
 int bx_box_exit_read(int box_fd, struct bx_box_exit *ret, boxlite_error **err)
@@ -207,7 +208,7 @@ void bx_exec_exit_done(struct bx_exec_exit *e)
 int bx_exec_exit_write(const struct bx_exec_exit *e, int dirfd, const char *name,
                        boxlite_error **err)
 {
-    return bx_rec_write(&result_table, e, dirfd, name, EXIT_MAX, err);
+    return bx_rec_write(&result_table, e, dirfd, name, EXIT_MAX, false, err);
 }
 
 int bx_exec_exit_read(int dirfd, const char *name, struct bx_exec_exit *ret, boxlite_error **err)

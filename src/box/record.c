@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/path.h"
 
 #define STR_MAX 4096u
 #define STRV_MAX 4096u
@@ -296,8 +297,23 @@ int bx_rec_read(const struct bx_rec_table *t, int dirfd, const char *name, size_
     return bx_rec_from_json(t, obj, name, rec, err);
 }
 
+/* Atomic towards other processes, not towards a loss of power: without the wait for the disk. */
+static int replace_file(int dirfd, const char *name, const void *data, size_t len)
+{
+    char tmp[64];
+    _cleanup_close_ int fd = bx_mkstempat(dirfd, ".new", tmp, sizeof(tmp));
+    int r = fd < 0 ? fd : bx_write_full(fd, data, len);
+    if (fd >= 0 && r == 0 && renameat(dirfd, tmp, dirfd, name) < 0) {
+        r = -errno;
+    }
+    if (fd >= 0 && r < 0) {
+        (void)unlinkat(dirfd, tmp, 0);
+    }
+    return r;
+}
+
 int bx_rec_write(const struct bx_rec_table *t, const void *rec, int dirfd, const char *name,
-                 size_t max, boxlite_error **err)
+                 size_t max, bool durable, boxlite_error **err)
 {
     _cleanup_free_ char *text = bx_rec_text(t, rec);
     if (!text) {
@@ -307,6 +323,7 @@ int bx_rec_write(const struct bx_rec_table *t, const void *rec, int dirfd, const
         return bx_fail(err, BOXLITE_E_INVALID, "%s: %zu bytes, more than the %zu allowed", name,
                        strlen(text), max);
     }
-    int r = bx_write_file(dirfd, name, text, strlen(text), 0600);
+    int r = durable ? bx_write_file(dirfd, name, text, strlen(text), 0600) :
+                      replace_file(dirfd, name, text, strlen(text));
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "writing %s", name) : 0;
 }

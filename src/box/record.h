@@ -49,10 +49,11 @@ char *bx_rec_text(const struct bx_rec_table *t, const void *rec);
 /* Fills a zeroed struct; on failure it is zeroed again. `what` goes before the message. */
 int bx_rec_from_json(const struct bx_rec_table *t, const json_t *obj, const char *what, void *rec,
                      boxlite_error **err);
-/* The same from and to a file below dirfd, replaced atomically, at most max bytes. */
+/* The same from and to a file below dirfd, replaced atomically, at most max bytes. durable: on disk when the call
+ * returns; without it a loss of power can leave an empty file. */
 int bx_rec_read(const struct bx_rec_table *t, int dirfd, const char *name, size_t max, void *rec,
                 boxlite_error **err);
 int bx_rec_write(const struct bx_rec_table *t, const void *rec, int dirfd, const char *name,
-                 size_t max, boxlite_error **err);
+                 size_t max, bool durable, boxlite_error **err);
 
 #endif

@@ -54,7 +54,7 @@ static int check_attach(const struct bx_shim_client *client, const struct bx_shi
                         const struct bx_shim_attach *how, boxlite_error **err)
 {
     if (client->nreaders >= BX_SHIM_READERS_MAX) {
-        return bx_fail(err, BOXLITE_E_BUSY, "%u attachments on one connection", client->nreaders);
+        return bx_fail(err, BOXLITE_E_BUSY, "%zu attachments on one connection", client->nreaders);
     }
     if (how->input && !exec->has_stdin) {
         return bx_fail(err, BOXLITE_E_STATE, "command %u was started without an input",
