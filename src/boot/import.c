@@ -194,6 +194,8 @@ static int take_apart(const char *source, const char *modules_dir, struct parts 
         r = collect(source, true, p, &image, err);
         if (r == 0 && image.len == 0) {
             r = fail_kind(err, "the package has no boot/vmlinuz");
+            bx_hint(err, "linux-image-cloud-amd64 only names the real package: fetch the one it "
+                         "depends on, linux-image-VERSION-cloud-amd64");
         }
     } else {
         r = bx_read_file(AT_FDCWD, source, &image);

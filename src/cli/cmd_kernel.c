@@ -86,7 +86,7 @@ const struct cli_command cli_cmd_kernel_import = {
         "modules, or from a plain vmlinux. A kernel of that name is replaced; boxes use the one named "
         "\"default\" unless they name another.",
     .examples =
-        "apt-get download linux-image-cloud-amd64 && boxlite kernel import linux-image-*.deb\n"
+        "apt-get download linux-image-6.1.0-50-cloud-amd64 && boxlite kernel import linux-image-*.deb\n"
         "boxlite kernel import /boot/vmlinuz-6.1.0-50-amd64 --modules /lib/modules/6.1.0-50-amd64",
     .sets = import_sets,
     .min = 1,
