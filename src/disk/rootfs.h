@@ -33,7 +33,8 @@ struct bx_rootfs_entry {
 /* Limits that a hostile layer meets. */
 #define BX_ROOTFS_ENTRIES_MAX 2000000u
 
-/* Writes into fd (a new file, read-write). max_bytes: largest sum of unpacked file sizes. */
+/* Writes into fd (a new file, read-write; borrowed). fd -1: only checks, nothing is stored. max_bytes: largest sum
+ * of unpacked file sizes. */
 int bx_rootfs_new(int fd, uint64_t max_bytes, struct bx_rootfs **ret, boxlite_error **err);
 void bx_rootfs_free(struct bx_rootfs *r);
 /* Paths are relative, "a/b/c", already checked by the layer reader; parents that do not exist are made as folders 0755
@@ -50,6 +51,8 @@ int bx_rootfs_opaque(struct bx_rootfs *r, const char *path, uint32_t layer,
                      boxlite_error **err); /* drops children of lower layers */
 void bx_rootfs_set_layer(struct bx_rootfs *r,
                          uint32_t layer); /* layer number of what is added from now on */
+/* Bytes of file data that may still come. */
+uint64_t bx_rootfs_room(const struct bx_rootfs *r);
 int bx_rootfs_finish(struct bx_rootfs *r, uint64_t *ret_size, boxlite_error **err);
 
 /* A cheap check of a built image before use: magic, version, compressor, size against the file's. INTEGRITY. */

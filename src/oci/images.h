@@ -25,18 +25,19 @@ struct bx_images { /* what all calls here need; borrowed */
 };
 
 /* config: the "config" object of an OCI image config (Env, Entrypoint, Cmd, User, WorkingDir, Labels) or NULL. */
-int bx_image_import(const struct bx_images *im, const char *path, const char *ref, const json_t *config,
-                    char **ret_digest, boxlite_error **err);
+int bx_image_import(const struct bx_images *im, const char *path, const char *ref,
+                    const json_t *config, char **ret_digest, boxlite_error **err);
 /* Adds the digests of all that was loaded to ret. */
-int bx_image_load(const struct bx_images *im, const char *path, const char *ref, struct bx_strv *ret,
-                  boxlite_error **err);
+int bx_image_load(const struct bx_images *im, const char *path, const char *ref,
+                  struct bx_strv *ret, boxlite_error **err);
 /* Finds by user's reference ("python:3.11-slim" finds "docker.io/library/python:3.11-slim", "boxlite/base:bookworm" …). */
-int bx_image_find(const struct bx_images *im, const char *ref, struct bx_image_row *ret, boxlite_error **err);
+int bx_image_find(const struct bx_images *im, const char *ref, struct bx_image_row *ret,
+                  boxlite_error **err);
 int bx_image_remove(const struct bx_images *im, const char *ref, bool force, boxlite_error **err);
 /* A checked read-only descriptor of the image's root, (re)built from the blobs if it is missing. Damaged: INTEGRITY with
  * a hint. ret_path (caller frees) may be NULL. */
-int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, int *ret_fd, char **ret_path,
-                  boxlite_error **err);
+int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, int *ret_fd,
+                  char **ret_path, boxlite_error **err);
 
 /* How a box's main command starts. */
 struct bx_image_run {
