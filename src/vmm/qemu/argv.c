@@ -38,7 +38,7 @@ static const struct accel {
     const char *kernel_words;
 } accels[] = {
     /* la57: five-level page tables would lengthen every software page walk. */
-    [BX_QEMU_TCG] = {"tcg,thread=multi,tb-size=", "max,la57=off", "tsc=reliable no_timer_check "},
+    [BX_QEMU_TCG] = {"tcg,thread=multi,tb-size=", "max,la57=off", "noreplace-smp tsc=reliable "},
     [BX_QEMU_KVM] = {"kvm", "host", ""},
 };
 
@@ -48,7 +48,7 @@ static const char machine[] =
 static const char sandbox[] =
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 static const char kernel_words[] =
-    "console=ttyS0 quiet panic=-1 reboot=t cryptomgr.notests random.trust_cpu=on ";
+    "console=ttyS0 quiet panic=-1 reboot=t cryptomgr.notests 8250.nr_uarts=1 random.trust_cpu=on ";
 
 /* The vector and its first failure, so that the list of arguments reads as one. */
 struct out {
@@ -121,13 +121,14 @@ static void add_channels(struct out *out, const struct bx_qemu_args *args)
     add2(out, "-device", "virtserialport,chardev=agent,name=org.boxlite.agent");
 }
 
-/* virtio-mmio slots are handed out from the last one down, and the guest finds them in the order of
- * their addresses, so disks are added last one first to become vda, vdb, … in the config's order. */
+/* The guest finds virtio-mmio devices in the order in which they are added, so the disks become vda,
+ * vdb, … in the config's order. What a guest reports as lost is the guest's affair (report): QEMU's
+ * default would stop the machine when the host's disk is full. */
 static void add_disks(struct out *out, const struct bx_qemu_args *args)
 {
     const struct bx_vmm_config *c = args->config;
 
-    for (size_t i = c->ndisks; i-- > 0;) {
+    for (size_t i = 0; i < c->ndisks; i++) {
         const char *ro = c->disks[i].read_only ? "on" : "off";
 
         addf(out, "-add-fd", "fd=%d,set=%zu", args->fds.disk0 + (int)i, i);
@@ -136,7 +137,7 @@ static void add_disks(struct out *out, const struct bx_qemu_args *args)
              "file.filename=/dev/fdset/%zu,file.aio=threads,file.locking=off,"
              "file.discard=unmap",
              i, ro, i);
-        addf(out, "-device", "virtio-blk-device,drive=disk%zu", i);
+        addf(out, "-device", "virtio-blk-device,drive=disk%zu,werror=report,rerror=report", i);
     }
 }
 
