@@ -217,6 +217,11 @@ int bx_fail_copy(boxlite_error **err, int code, int errnum, const char *message,
     return store(err, code, errnum, m, h);
 }
 
+int bx_fail_again(boxlite_error **err, const boxlite_error *from)
+{
+    return bx_fail_copy(err, from->code, from->errnum, from->message, from->hint);
+}
+
 const char *boxlite_error_name(int code)
 {
     return code_known(code) ? code_names[-code] : "UNKNOWN";

@@ -30,6 +30,8 @@ void bx_wrap(boxlite_error **err, const char *fmt, ...) __attribute__((format(pr
 void bx_hint(boxlite_error **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A copy of an error that came from elsewhere (over the wire): code, errno, message, hint|NULL. */
 int bx_fail_copy(boxlite_error **err, int code, int errnum, const char *message, const char *hint);
+/* A copy of an error object, for one that goes to several places. Returns its code. */
+int bx_fail_again(boxlite_error **err, const boxlite_error *from);
 
 BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, bx_cleanup_error);
 #define _cleanup_error_ _cleanup_(bx_cleanup_error)

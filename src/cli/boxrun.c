@@ -125,12 +125,12 @@ static bool config_has(boxlite_box *box, const char *key)
 
 bool cli_box_has_terminal(boxlite_box *box)
 {
-    return config_has(box, "rows");
+    return config_has(box, "tty");
 }
 
 bool cli_box_has_input(boxlite_box *box)
 {
-    return config_has(box, "stdin_open");
+    return config_has(box, "stdin");
 }
 
 void cli_box_discard(boxlite_box *box)

@@ -11,11 +11,14 @@
 #include "cli/progress.h"
 
 static struct {
-    const char *name, *output;
+    const char *name, *output, *source;
 } opt;
 
 static const struct cli_option options[] = {
     {"name", 0, CLI_TEXT, &opt.name, "NAME", "name to keep it under (default: default)"},
+    {"source", 0, CLI_TEXT, &opt.source, "PATH",
+     "kernel source, a folder or tar archive (default: the distribution's package)",
+     .words = CLI_W_FILE},
     {"output", 'o', CLI_TEXT, &opt.output, "FILE", "also leave the vmlinux in this file",
      .words = CLI_W_FILE},
     {0},
@@ -23,9 +26,14 @@ static const struct cli_option options[] = {
 
 static int build(const char *output)
 {
-    const char *argv[] = {"kernel-build", output, NULL};
-    int status = cli_libexec_run((char *const *)argv);
+    const char *argv[6] = {"kernel-build", "--output", output};
+    int status;
 
+    if (opt.source) {
+        argv[3] = "--source";
+        argv[4] = opt.source;
+    }
+    status = cli_libexec_run((char *const *)argv);
     return status ? cli_error("building the kernel failed (status %d)", status) : 0;
 }
 
@@ -75,8 +83,8 @@ const struct cli_command cli_cmd_kernel_build = {
     .args = "",
     .summary = "compile a small kernel for the boxes",
     .about = "Compiles a kernel with just what a box needs, which starts about twice as fast as a "
-             "distribution's, from the distribution's kernel source, and imports it. Takes some "
-             "minutes, a compiler and 2.5 GB in $TMPDIR; says what is missing.",
+             "distribution's, and imports it. Takes some minutes, a compiler and the "
+             "distribution's kernel source.",
     .examples = "boxlite kernel build\n"
                 "boxlite kernel build --name small && boxlite run --kernel small IMAGE true",
     .sets = sets,

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c: local images, as exported. An image object is a copy of its row.
+ */
+#include "oci/images.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/json.h"
+#include "box/options.h"
+#include "box/runtime.h"
+
+struct boxlite_image {
+    struct bx_image_row row;
+    char *json;
+};
+
+struct boxlite_image_list {
+    boxlite_image **v;
+    size_t n, cap;
+    boxlite_error *error;
+};
+
+struct boxlite_image_config {
+    struct bx_strv entrypoint, command, env, labels;
+    char *workdir, *user;
+};
+
+/* ---- Configuration of an import --------------------------------------------------------------- */
+
+int boxlite_image_config_new(boxlite_image_config **ret, boxlite_error **err)
+{
+    bx_need(ret, err);
+    boxlite_image_config *config = calloc(1, sizeof(*config));
+    if (!config) {
+        return bx_fail_oom(err);
+    }
+    *ret = config;
+    return 0;
+}
+
+void boxlite_image_config_free(boxlite_image_config *config)
+{
+    if (config) {
+        bx_strv_done(&config->entrypoint);
+        bx_strv_done(&config->command);
+        bx_strv_done(&config->env);
+        bx_strv_done(&config->labels);
+        free(config->workdir);
+        free(config->user);
+        free(config);
+    }
+}
+
+int boxlite_image_config_set_entrypoint(boxlite_image_config *config, const char *const *argv,
+                                        size_t argc, boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(argv || argc == 0, err);
+    return bx_set_argv(&config->entrypoint, "entrypoint", argv, argc, err);
+}
+
+int boxlite_image_config_set_command(boxlite_image_config *config, const char *const *argv,
+                                     size_t argc, boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(argv || argc == 0, err);
+    return bx_set_argv(&config->command, "command", argv, argc, err);
+}
+
+int boxlite_image_config_add_env(boxlite_image_config *config, const char *name, const char *value,
+                                 boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(name, err);
+    bx_need(value, err);
+    return bx_set_env(&config->env, "env", name, value, err);
+}
+
+int boxlite_image_config_set_workdir(boxlite_image_config *config, const char *dir,
+                                     boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(dir, err);
+    int r = bx_check_guest_path("workdir", dir, err);
+    return r < 0 ? r : bx_set_string(&config->workdir, dir, err);
+}
+
+int boxlite_image_config_set_user(boxlite_image_config *config, const char *user,
+                                  boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(user, err);
+    int r = bx_check_user("user", user, err);
+    return r < 0 ? r : bx_set_string(&config->user, user, err);
+}
+
+int boxlite_image_config_add_label(boxlite_image_config *config, const char *name,
+                                   const char *value, boxlite_error **err)
+{
+    bx_need(config, err);
+    bx_need(name, err);
+    bx_need(value, err);
+    int r = bx_check_label(name, err);
+    return r < 0 ? r : bx_set_env(&config->labels, "label", name, value, err);
+}
+
+static json_t *labels_json(const struct bx_strv *labels)
+{
+    json_t *obj = json_object();
+    int r = obj ? 0 : -1;
+    for (size_t i = 0; r == 0 && i < labels->n; i++) {
+        const char *eq = strchr(labels->v[i], '=');
+        _cleanup_free_ char *name = strndup(labels->v[i], (size_t)(eq - labels->v[i]));
+        r = name ? bx_json_set(obj, name, bx_json_bytes(eq + 1, strlen(eq + 1))) : -1;
+    }
+    if (r < 0) {
+        json_decref(obj);
+        return NULL;
+    }
+    return obj;
+}
+
+/* As the "config" object of the OCI image specification; NULL: out of memory. */
+static json_t *config_json(const boxlite_image_config *c)
+{
+    const struct {
+        const char *key;
+        const struct bx_strv *value;
+    } lists[] = {{"Entrypoint", &c->entrypoint}, {"Cmd", &c->command}, {"Env", &c->env}};
+    _cleanup_json_ json_t *obj = json_object();
+    int r = obj ? 0 : -1;
+
+    for (size_t i = 0; r == 0 && i < BX_ARRAY_SIZE(lists); i++) {
+        if (lists[i].value->n) {
+            r = bx_json_set(obj, lists[i].key, bx_json_from_strv(lists[i].value));
+        }
+    }
+    if (r == 0 && c->workdir) {
+        r = bx_json_set(obj, "WorkingDir", bx_json_bytes(c->workdir, strlen(c->workdir)));
+    }
+    if (r == 0 && c->user) {
+        r = bx_json_set(obj, "User", bx_json_bytes(c->user, strlen(c->user)));
+    }
+    if (r == 0 && c->labels.n) {
+        r = bx_json_set(obj, "Labels", labels_json(&c->labels));
+    }
+    return r < 0 ? NULL : steal_ptr(&obj);
+}
+
+/* ---- Objects ---------------------------------------------------------------------------------- */
+
+static json_t *parse_or_null(const char *text, const char *what)
+{
+    json_t *v = NULL;
+    if (!text || bx_json_parse(text, strlen(text), what, &v, NULL) < 0) {
+        return json_null();
+    }
+    return v;
+}
+
+static char *image_json(const struct bx_image_row *row)
+{
+    _cleanup_json_ json_t *obj = json_object();
+    if (!obj || bx_json_set(obj, "digest", json_string(row->digest)) < 0
+        || bx_json_set(obj, "names", bx_json_from_strv(&row->names)) < 0
+        || bx_json_set(obj, "platform", json_string(row->platform)) < 0
+        || bx_json_set(obj, "created", json_integer(row->created)) < 0
+        || bx_json_set(obj, "blob_size", json_integer((json_int_t)row->blob_size)) < 0
+        || bx_json_set(obj, "rootfs_size", json_integer((json_int_t)row->rootfs_size)) < 0
+        || bx_json_set(obj, "config", parse_or_null(row->config, "the image configuration")) < 0
+        || bx_json_set(obj, "manifest", parse_or_null(row->manifest, "the manifest")) < 0) {
+        return NULL;
+    }
+    return bx_json_text(obj);
+}
+
+/* From a row, whose strings are taken. */
+static int image_from_row(struct bx_image_row *take, boxlite_image **ret, boxlite_error **err)
+{
+    boxlite_image *image = calloc(1, sizeof(*image));
+    if (!image) {
+        return bx_fail_oom(err);
+    }
+    image->row = *take;
+    *take = (struct bx_image_row){0};
+    image->json = image_json(&image->row);
+    if (!image->json) {
+        boxlite_image_free(image);
+        return bx_fail_oom(err);
+    }
+    *ret = image;
+    return 0;
+}
+
+static int image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret,
+                      boxlite_error **err)
+{
+    struct bx_image_row row = {0};
+    int r = bx_image_find(&rt->images, ref, &row, err);
+    if (r == BOXLITE_E_NOT_FOUND) {
+        bx_hint(err, "see the images here with: boxlite image ls");
+    }
+    if (r == 0) {
+        r = image_from_row(&row, ret, err);
+        bx_image_row_done(&row);
+    }
+    return r;
+}
+
+int boxlite_image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret,
+                       boxlite_error **err)
+{
+    bx_need(rt, err);
+    bx_need(ref, err);
+    bx_need(ret, err);
+    return image_open(rt, ref, ret, err);
+}
+
+void boxlite_image_free(boxlite_image *image)
+{
+    if (image) {
+        bx_image_row_done(&image->row);
+        free(image->json);
+        free(image);
+    }
+}
+
+const char *boxlite_image_digest(const boxlite_image *image)
+{
+    return image ? image->row.digest : NULL;
+}
+
+size_t boxlite_image_name_count(const boxlite_image *image)
+{
+    return image ? image->row.names.n : 0;
+}
+
+const char *boxlite_image_name(const boxlite_image *image, size_t i)
+{
+    return i < boxlite_image_name_count(image) ? image->row.names.v[i] : NULL;
+}
+
+const char *boxlite_image_platform(const boxlite_image *image)
+{
+    return image ? image->row.platform : NULL;
+}
+
+uint64_t boxlite_image_size(const boxlite_image *image)
+{
+    return image ? image->row.blob_size + image->row.rootfs_size : 0;
+}
+
+int64_t boxlite_image_created(const boxlite_image *image)
+{
+    return image ? image->row.created : 0;
+}
+
+const char *boxlite_image_json(const boxlite_image *image)
+{
+    return image ? image->json : NULL;
+}
+
+/* ---- Import, load, remove --------------------------------------------------------------------- */
+
+int boxlite_image_import(boxlite_runtime *rt, const char *path, const char *ref,
+                         const boxlite_image_config *config, boxlite_image **ret,
+                         boxlite_error **err)
+{
+    _cleanup_json_ json_t *json = NULL;
+    _cleanup_free_ char *digest = NULL;
+    bx_need(rt, err);
+    bx_need(path, err);
+    bx_need(ref, err);
+    if (config && !(json = config_json(config))) {
+        return bx_fail_oom(err);
+    }
+    int r = bx_image_import(&rt->images, path, ref, json, &digest, err);
+    return r < 0 || !ret ? r : image_open(rt, digest, ret, err);
+}
+
+static int add_digest(boxlite_runtime *rt, boxlite_image_list *list, const char *digest,
+                      boxlite_error **err)
+{
+    int r = image_open(rt, digest, &list->v[list->n], err);
+    list->n += r == 0;
+    return r;
+}
+
+int boxlite_image_load(boxlite_runtime *rt, const char *path, const char *ref,
+                       boxlite_image_list **ret, boxlite_error **err)
+{
+    _cleanup_strv_ struct bx_strv digests = {0};
+    bx_need(rt, err);
+    bx_need(path, err);
+    int r = bx_image_load(&rt->images, path, ref, &digests, err);
+    if (r < 0 || !ret) {
+        return r;
+    }
+    boxlite_image_list *list = calloc(1, sizeof(*list));
+    if (!list || !(list->v = calloc(digests.n + 1, sizeof(boxlite_image *)))) {
+        free(list);
+        return bx_fail_oom(err);
+    }
+    for (size_t i = 0; r == 0 && i < digests.n; i++) {
+        r = add_digest(rt, list, digests.v[i], err);
+    }
+    if (r < 0) {
+        boxlite_image_list_free(list);
+        return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+int boxlite_image_remove(boxlite_runtime *rt, const char *ref, int force, boxlite_error **err)
+{
+    bx_need(rt, err);
+    bx_need(ref, err);
+    return bx_image_remove(&rt->images, ref, force != 0, err);
+}
+
+/* ---- Lists ------------------------------------------------------------------------------------ */
+
+static int copy_row(const struct bx_image_row *from, struct bx_image_row *to)
+{
+    const char *const in[] = {from->digest, from->config, from->manifest, from->platform};
+    char **const out[] = {&to->digest, &to->config, &to->manifest, &to->platform};
+
+    for (size_t i = 0; i < BX_ARRAY_SIZE(in); i++) {
+        if (in[i] && !(*out[i] = strdup(in[i]))) {
+            return -1;
+        }
+    }
+    to->blob_size = from->blob_size;
+    to->rootfs_size = from->rootfs_size;
+    to->created = from->created;
+    return bx_strv_copy(&to->names, (const char *const *)from->names.v, from->names.n);
+}
+
+static int add_row(void *data, const struct bx_image_row *row)
+{
+    boxlite_image_list *list = data;
+    struct bx_image_row copy = {0};
+
+    if (list->n == list->cap) {
+        size_t cap = list->cap ? 2 * list->cap : 16;
+        boxlite_image **v = realloc(list->v, cap * sizeof(boxlite_image *));
+        if (!v) {
+            return bx_fail_oom(&list->error);
+        }
+        list->v = v;
+        list->cap = cap;
+    }
+    int r = copy_row(row, &copy) < 0 ? bx_fail_oom(&list->error)
+                                     : image_from_row(&copy, &list->v[list->n], &list->error);
+    bx_image_row_done(&copy);
+    list->n += r == 0;
+    return r;
+}
+
+int boxlite_image_list_new(boxlite_runtime *rt, boxlite_image_list **ret, boxlite_error **err)
+{
+    bx_need(rt, err);
+    bx_need(ret, err);
+    boxlite_image_list *list = calloc(1, sizeof(*list));
+    if (!list) {
+        return bx_fail_oom(err);
+    }
+    _cleanup_error_ boxlite_error *error = NULL;
+    int r = bx_store_image_each(rt->store, add_row, list, &error);
+    if (r < 0) {
+        r = bx_fail_again(err, list->error ? list->error : error);
+        boxlite_image_list_free(list);
+        return r;
+    }
+    *ret = list;
+    return 0;
+}
+
+size_t boxlite_image_list_count(const boxlite_image_list *list)
+{
+    return list ? list->n : 0;
+}
+
+const boxlite_image *boxlite_image_list_get(const boxlite_image_list *list, size_t i)
+{
+    return i < boxlite_image_list_count(list) ? list->v[i] : NULL;
+}
+
+void boxlite_image_list_free(boxlite_image_list *list)
+{
+    if (list) {
+        for (size_t i = 0; i < list->n; i++) {
+            boxlite_image_free(list->v[i]);
+        }
+        boxlite_error_free(list->error);
+        free(list->v);
+        free(list);
+    }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shimfind.h: who holds a box. Whether anybody does is asked of the lock; who, of the pid and start time
+ * written in it, which are believed only while the lock is held and both still fit a live process.
+ */
+#ifndef BX_BOX_SHIMFIND_H
+#define BX_BOX_SHIMFIND_H
+
+#include <stdbool.h>
+
+/* 1: a shim runs, 0: none, -errno. Takes no lock. */
+int bx_shim_running(int box_fd);
+/* A pidfd of the shim that holds the box, or -1: there is none, or it cannot be told. */
+int bx_shim_pidfd(int box_fd);
+/* Takes the box' lock, as one who starts or removes it does: a descriptor that holds it, -EAGAIN:
+ * another has it, -errno. */
+int bx_shim_lock(int box_fd);
+
+#endif
