@@ -343,6 +343,24 @@ TEST_FOR(pause_and_resume, 30)
     vm_done(&vm);
 }
 
+/* Each answer comes, in order, and none is taken for a stop of QEMU's own. */
+TEST_FOR(pause_and_resume_without_waiting, 30)
+{
+    struct vm vm;
+
+    vm_start(&vm, tiny_kernel("up\n", HALT));
+    wait_until(&vm, &vm.running, true);
+    ASSERT_OK(bx_qemu_tcg_ops.pause(vm.vmm, ERR));
+    ASSERT_OK(bx_qemu_tcg_ops.pause(vm.vmm, ERR)); /* asked for already */
+    ASSERT_OK(bx_qemu_tcg_ops.resume(vm.vmm, ERR));
+    ASSERT_OK(bx_qemu_tcg_ops.pause(vm.vmm, ERR));
+    wait_until(&vm, &vm.paused, true);
+    wait_until(&vm, &vm.paused, false);
+    wait_until(&vm, &vm.paused, true);
+    ASSERT(!vm.ended);
+    vm_done(&vm);
+}
+
 TEST_FOR(may_be_freed_in_ended, 30)
 {
     struct vm vm;

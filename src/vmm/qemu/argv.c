@@ -10,6 +10,7 @@
  *                       the boot hangs. tsc_early_khz= tells the kernel what it would have measured
  *   isa-serial=on       a console that works from the kernel's first line, so that a panic is seen
  *   -no-reboot          a reset ends QEMU: a box never boots twice in one process
+ *   -S                  the guest starts when QMP is ready: QEMU tells nothing about its end before
  *
  * Every file is named by descriptor: disks through fdsets, kernel and initramfs as /proc/self/fd/N.
  * Nothing in the arguments comes from the guest; the caller's kernel words go into -append, which
@@ -107,6 +108,7 @@ static void add_machine(struct out *out, const struct bx_qemu_args *args)
     add(out, "-no-user-config");
     add2(out, "-display", "none");
     add(out, "-no-reboot");
+    add(out, "-S");
     add2(out, "-sandbox", sandbox);
 }
 

@@ -44,7 +44,9 @@ struct bx_vmm {
     struct bx_buf console_tail, errors_tail;
     int copy_fd; /* QEMU's own output goes here too; -1: nowhere */
     size_t copied;
-    bool running, killed, paused, pausing;
+    bool running, killed, paused;
+    bool pausing;         /* the last command was stop */
+    unsigned stops_asked; /* stop commands whose event is still to come */
     enum told told;
     boxlite_error *failure; /* why we ended it */
     const struct bx_vmm_events *events;
@@ -226,16 +228,6 @@ static void on_errors(void *data, uint32_t events)
 
 /* ---- QMP -------------------------------------------------------------------------------------- */
 
-static void on_qmp_ready(void *data)
-{
-    struct bx_vmm *vm = data;
-
-    vm->running = true;
-    if (vm->events->running) {
-        vm->events->running(vm->data);
-    }
-}
-
 static void on_shutdown(struct bx_vmm *vm, const json_t *value)
 {
     static const struct {
@@ -255,14 +247,18 @@ static void on_shutdown(struct bx_vmm *vm, const json_t *value)
     }
 }
 
-static void set_paused(struct bx_vmm *vm, bool paused)
+static void on_resume(struct bx_vmm *vm)
 {
-    if (vm->paused == paused) {
-        return;
-    }
-    vm->paused = paused;
-    if (vm->events->paused) {
-        vm->events->paused(vm->data, paused);
+    if (!vm->running) { /* it starts */
+        vm->running = true;
+        if (vm->events->running) {
+            vm->events->running(vm->data);
+        }
+    } else if (vm->paused) {
+        vm->paused = false;
+        if (vm->events->paused) {
+            vm->events->paused(vm->data, false);
+        }
     }
 }
 
@@ -271,8 +267,12 @@ static void on_stop(struct bx_vmm *vm)
 {
     boxlite_error *err = NULL;
 
-    if (vm->pausing) {
-        set_paused(vm, true);
+    if (vm->stops_asked > 0) {
+        vm->stops_asked--;
+        vm->paused = true;
+        if (vm->events->paused) {
+            vm->events->paused(vm->data, true);
+        }
     } else if (vm->told == TOLD_NOTHING) {
         (void)bx_fail(&err, BOXLITE_E_ENGINE, "qemu stopped the guest by itself: internal error");
         give_up(vm, err);
@@ -291,7 +291,7 @@ static void on_qmp_event(void *data, const char *name, const json_t *value)
     } else if (bx_streq(name, "STOP")) {
         on_stop(vm);
     } else if (bx_streq(name, "RESUME")) {
-        set_paused(vm, false);
+        on_resume(vm);
     }
 }
 
@@ -316,18 +316,38 @@ static int command(struct bx_vmm *vm, bool pausing, boxlite_error **err)
 
     if (r == 0) {
         vm->pausing = pausing;
+        vm->stops_asked += pausing;
     }
     return r;
 }
 
+/* The guest's first instruction, now that its end will be told. */
+static void on_qmp_ready(void *data)
+{
+    boxlite_error *err = NULL;
+
+    if (command(data, false, &err) < 0) {
+        give_up(data, err);
+    }
+}
+
+/* stop and cont are sent in turn, so that each stop has its event. */
+static int change(struct bx_vmm *vm, bool pausing, boxlite_error **err)
+{
+    if (!vm->running) {
+        return bx_fail(err, BOXLITE_E_STATE, "the engine does not run yet");
+    }
+    return pausing == vm->pausing ? 0 : command(vm, pausing, err);
+}
+
 static int vmm_pause(struct bx_vmm *vm, boxlite_error **err)
 {
-    return command(vm, true, err);
+    return change(vm, true, err);
 }
 
 static int vmm_resume(struct bx_vmm *vm, boxlite_error **err)
 {
-    return command(vm, false, err);
+    return change(vm, false, err);
 }
 
 /* ---- Process ---------------------------------------------------------------------------------- */
