@@ -220,22 +220,6 @@ int bx_rootfs_new(int fd, uint64_t max_bytes, struct bx_rootfs **ret, boxlite_er
     return 0;
 }
 
-void bx_rootfs_free(struct bx_rootfs *r)
-{
-    if (!r) {
-        return;
-    }
-    sqfs_destroy(r->data); /* first: its threads use the others and the inodes of the tree */
-    sqfs_destroy(r->xattrs);
-    sqfs_destroy(r->ids);
-    sqfs_destroy(r->frags);
-    sqfs_destroy(r->blocks);
-    sqfs_destroy(r->uncmp);
-    sqfs_destroy(r->cmp);
-    bx_tree_done(&r->tree);
-    free(r);
-}
-
 /* ---- entries */
 
 static int end_file(struct bx_rootfs *r, boxlite_error **err)
@@ -249,6 +233,27 @@ static int end_file(struct bx_rootfs *r, boxlite_error **err)
     r->in_file = false;
     rc = sqfs_block_processor_end_file(r->data);
     return rc ? bx_rootfs_fail(r, rc, "writing file data", err) : 0;
+}
+
+void bx_rootfs_free(struct bx_rootfs *r)
+{
+    if (!r) {
+        return;
+    }
+    if (r->data && !r->finished) {
+        /* libsquashfs 1.2 forgets blocks that are on their way when it is destroyed. */
+        (void)end_file(r, NULL);
+        (void)sqfs_block_processor_finish(r->data);
+    }
+    sqfs_destroy(r->data); /* first: its threads use the others and the inodes of the tree */
+    sqfs_destroy(r->xattrs);
+    sqfs_destroy(r->ids);
+    sqfs_destroy(r->frags);
+    sqfs_destroy(r->blocks);
+    sqfs_destroy(r->uncmp);
+    sqfs_destroy(r->cmp);
+    bx_tree_done(&r->tree);
+    free(r);
 }
 
 static bool keeps_xattr(const char *name)
@@ -385,6 +390,7 @@ int bx_rootfs_finish(struct bx_rootfs *r, uint64_t *ret_size, boxlite_error **er
         }
         return rc;
     }
+    r->finished = true;
     rc = sqfs_block_processor_finish(r->data);
     if (rc) {
         return bx_rootfs_fail(r, rc, "writing file data", err);

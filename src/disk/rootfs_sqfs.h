@@ -37,6 +37,7 @@ struct bx_rootfs {
     uint64_t xattr_bytes;
     bool store; /* false: checks only */
     bool in_file;
+    bool finished;   /* no more data will come */
     bool takes_data; /* the last entry is a regular file */
     struct bx_sqfs_file file;
     sqfs_super_t super;

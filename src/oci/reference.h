@@ -20,5 +20,7 @@ void bx_reference_done(struct bx_reference *r);
 /* Full form, caller frees; and the short one for people ("python:3.11"). */
 char *bx_reference_full(const struct bx_reference *r);
 char *bx_reference_short(const struct bx_reference *r);
+/* The full form of a name that an image is to get: NAME[:TAG], no digest. Caller frees. */
+int bx_reference_tag(const char *text, char **ret, boxlite_error **err);
 
 #endif

@@ -212,23 +212,33 @@ static ssize_t unpack_next(struct bx_stream *stream, const void **ret, boxlite_e
     return n;
 }
 
-int bx_unpack_init(struct bx_unpack *u, struct bx_stream *from, uint64_t max, bool hash,
-                   boxlite_error **err)
+static int start_unpack(struct bx_unpack *u, enum bx_hash_when hash, boxlite_error **err)
+{
+    int r;
+
+    u->first_len = u->from->next(u->from, &u->first, err);
+    r = u->first_len < 0 ? (int)u->first_len
+                         : find_packing(u->first, (size_t)u->first_len, &u->packing, err);
+    if (r < 0) {
+        return r;
+    }
+    if (hash == BX_HASH_ALWAYS || (hash == BX_HASH_PACKED && u->packing != BX_PACK_NONE)) {
+        u->hash = bx_sha256_new();
+        if (!u->hash) {
+            return bx_fail_oom(err);
+        }
+    }
+    return u->packing == BX_PACK_NONE ? 0 : open_raw(u, err);
+}
+
+int bx_unpack_init(struct bx_unpack *u, struct bx_stream *from, uint64_t max,
+                   enum bx_hash_when hash, boxlite_error **err)
 {
     int r;
 
     *u = (struct bx_unpack){
         .stream = {.next = unpack_next}, .from = from, .max = max, .first_len = -1};
-    u->hash = hash ? bx_sha256_new() : NULL;
-    if (hash && !u->hash) {
-        return bx_fail_oom(err);
-    }
-    u->first_len = from->next(from, &u->first, err);
-    r = u->first_len < 0 ? (int)u->first_len
-                         : find_packing(u->first, (size_t)u->first_len, &u->packing, err);
-    if (r == 0 && u->packing != BX_PACK_NONE) {
-        r = open_raw(u, err);
-    }
+    r = start_unpack(u, hash, err);
     if (r < 0) {
         bx_unpack_done(u);
     }

@@ -43,6 +43,12 @@ void bx_source_digest(struct bx_source *s, char *ret);
 
 /* ---- unpack */
 
+enum bx_hash_when {
+    BX_HASH_NEVER,
+    BX_HASH_PACKED, /* only if it is packed: else the source's digest is the same */
+    BX_HASH_ALWAYS,
+};
+
 enum bx_packing {
     BX_PACK_NONE,
     BX_PACK_GZIP,
@@ -61,9 +67,9 @@ struct bx_unpack {
     ssize_t first_len;
 };
 /* Looks at the first bytes for how they are packed; others than none, gzip and zstd are refused. max: most bytes
- * that may come out. hash: keep the digest of what comes out. */
-int bx_unpack_init(struct bx_unpack *u, struct bx_stream *from, uint64_t max, bool hash,
-                   boxlite_error **err);
+ * that may come out. hash: whether to keep the digest of what comes out. */
+int bx_unpack_init(struct bx_unpack *u, struct bx_stream *from, uint64_t max,
+                   enum bx_hash_when hash, boxlite_error **err);
 void bx_unpack_done(struct bx_unpack *u);
 #define _cleanup_unpack_ _cleanup_(bx_unpack_done)
 void bx_unpack_digest(struct bx_unpack *u, char *ret);

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remove.c: finding images by what the user wrote, and removing them.
+ *
+ * Removing a name removes the image with its last name; removing by digest removes all names. Rows go first, then
+ * the files: whatever a crash leaves behind is unreferenced files, which the next removal clears. Blobs that
+ * another image uses stay. Boxes that run keep their root image open, so it may go even with force.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "oci/blobs.h"
+#include "oci/manifest.h"
+#include "oci/reference.h"
+
+/* ---- finding */
+
+static int fail_missing(const char *ref, boxlite_error **err)
+{
+    _cleanup_free_ char *shown = bx_escape(ref, strlen(ref), 300);
+    int r = bx_fail(err, BOXLITE_E_NOT_FOUND, "no image %s", shown ? shown : "?");
+
+    bx_hint(
+        err,
+        "see `boxlite images`; bring one in with `boxlite image import` or `boxlite image load`");
+    return r;
+}
+
+static bool is_digest_or_prefix(const char *ref)
+{
+    size_t len = strlen(ref);
+
+    return bx_digest_valid(ref) || (len >= 12 && strspn(ref, "0123456789abcdef") == len);
+}
+
+/* By name as it is stored. */
+static int find_by_name(const struct bx_images *im, const char *ref, struct bx_image_row *ret,
+                        char **ret_name, boxlite_error **err)
+{
+    struct bx_reference r = {0};
+    _cleanup_free_ char *full = NULL;
+    int rc = bx_reference_parse(ref, &r, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (r.digest) { /* NAME@DIGEST: the digest decides */
+        rc = bx_store_image_find(im->store, r.digest, ret, err);
+    } else {
+        full = bx_reference_full(&r);
+        rc = full ? bx_store_image_find(im->store, full, ret, err) : bx_fail_oom(err);
+    }
+    bx_reference_done(&r);
+    if (rc == 0 && ret_name) {
+        *ret_name = steal_ptr(&full);
+    }
+    return rc;
+}
+
+static int find(const struct bx_images *im, const char *ref, struct bx_image_row *ret,
+                char **ret_name, boxlite_error **err)
+{
+    _cleanup_error_ boxlite_error *why = NULL;
+    int r = find_by_name(im, ref, ret, ret_name, &why);
+
+    if ((r == BOXLITE_E_NOT_FOUND || r == BOXLITE_E_INVALID) && is_digest_or_prefix(ref)) {
+        boxlite_error_free(steal_ptr(&why));
+        r = bx_store_image_find(im->store, ref, ret, &why);
+    }
+    if (r == BOXLITE_E_NOT_FOUND) {
+        return fail_missing(ref, err);
+    }
+    if (r < 0 && err) {
+        *err = steal_ptr(&why);
+    }
+    return r;
+}
+
+int bx_image_find(const struct bx_images *im, const char *ref, struct bx_image_row *ret,
+                  boxlite_error **err)
+{
+    return find(im, ref, ret, NULL, err);
+}
+
+/* ---- removing */
+
+struct used {
+    struct bx_strv digests;
+    boxlite_error *error;
+};
+
+static int add_digest(struct used *u, const char *digest)
+{
+    int r;
+
+    u->digests.max = 1000000;
+    r = bx_strv_add(&u->digests, digest);
+    return r < 0 ? bx_fail_oom(&u->error) : 0;
+}
+
+/* All blobs that the image uses. A row that cannot be read makes the removal fail rather than lose blobs. */
+static int collect_used(void *data, const struct bx_image_row *row)
+{
+    struct used *u = data;
+    _cleanup_manifest_ struct bx_manifest m = {0};
+    int r = bx_manifest_parse(row->manifest, strlen(row->manifest), "manifest in the database", &m,
+                              &u->error);
+
+    if (r == 0) {
+        r = add_digest(u, row->digest);
+    }
+    if (r == 0) {
+        r = add_digest(u, m.config.digest);
+    }
+    for (size_t i = 0; r == 0 && i < m.n; i++) {
+        r = add_digest(u, m.items[i].digest);
+    }
+    return r;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_used(const struct used *u, const char *hex)
+{
+    char digest[BX_DIGEST_LEN + 1];
+    const char *key = digest;
+
+    (void)snprintf(digest, sizeof(digest), "sha256:%.64s", hex);
+    return u->digests.n &&
+           bsearch(&key, u->digests.v, u->digests.n, sizeof(char *), compare_texts) != NULL;
+}
+
+/* Removes every file of a folder that is named by a digest (and `suffix`) nobody uses. */
+static int clear_folder(const struct bx_images *im, const char *folder, const char *suffix,
+                        const struct used *u, boxlite_error **err)
+{
+    _cleanup_closedir_ DIR *dir = NULL;
+    int fd = openat(im->home->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : bx_fail_errno(err, BOXLITE_E_IO, errno, "opening %s", folder);
+    }
+    dir = fdopendir(fd);
+    if (!dir) {
+        int saved = errno;
+        bx_close(&fd);
+        return bx_fail_errno(err, BOXLITE_E_IO, saved, "reading %s", folder);
+    }
+    for (struct dirent *e; (e = readdir(dir));) {
+        bool ours = strspn(e->d_name, "0123456789abcdef") == 64 && bx_streq(e->d_name + 64, suffix);
+        if (ours && !is_used(u, e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) < 0 &&
+            errno != ENOENT) {
+            return bx_fail_errno(err, BOXLITE_E_IO, errno, "removing %s/%s", folder, e->d_name);
+        }
+    }
+    return 0;
+}
+
+static int clear_files(const struct bx_images *im, boxlite_error **err)
+{
+    struct used u = {0};
+    int r = bx_store_image_each(im->store, collect_used, &u, &u.error);
+
+    if (r == 0 && u.digests.n) {
+        qsort(u.digests.v, u.digests.n, sizeof(char *), compare_texts);
+    }
+    if (r == 0) {
+        r = clear_folder(im, "images/blobs/sha256", "", &u, &u.error);
+    }
+    if (r == 0) {
+        r = clear_folder(im, "rootfs", ".sqfs", &u, &u.error);
+    }
+    bx_strv_done(&u.digests);
+    if (r < 0 && err) {
+        *err = u.error;
+    } else {
+        boxlite_error_free(u.error);
+    }
+    return r;
+}
+
+static int check_unused(const struct bx_images *im, const struct bx_image_row *row, const char *ref,
+                        boxlite_error **err)
+{
+    uint64_t boxes = 0;
+    int r = bx_store_box_count_image(im->store, row->digest, &boxes, err);
+
+    if (r < 0 || boxes == 0) {
+        return r;
+    }
+    r = bx_fail(err, BOXLITE_E_BUSY, "image %s is used by %llu box%s", ref,
+                (unsigned long long)boxes, boxes == 1 ? "" : "es");
+    bx_hint(err, "remove the box%s first (boxlite ls -a, boxlite rm), or use --force",
+            boxes == 1 ? "" : "es");
+    return r;
+}
+
+static int remove_row(const struct bx_images *im, const char *ref, bool force, boxlite_error **err)
+{
+    struct bx_image_row row = {0};
+    _cleanup_free_ char *name = NULL;
+    int r = find(im, ref, &row, &name, err);
+
+    if (r < 0) {
+        return r;
+    }
+    if (name && row.names.n > 1) {
+        r = bx_store_image_unname(im->store, name, err);
+    } else {
+        r = force ? 0 : check_unused(im, &row, ref, err);
+        if (r == 0) {
+            r = bx_store_image_delete(im->store, row.digest, err);
+        }
+    }
+    bx_image_row_done(&row);
+    return r;
+}
+
+int bx_image_remove(const struct bx_images *im, const char *ref, bool force, boxlite_error **err)
+{
+    _cleanup_close_ int lock = -1;
+    int r = bx_blobs_lock(im, &lock, err);
+
+    if (r == 0) {
+        r = remove_row(im, ref, force, err);
+    }
+    if (r == 0) {
+        r = bx_blobs_write_index(im, err);
+    }
+    return r < 0 ? r : clear_files(im, err);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * root.h: building root images from blobs, and limits that all ways of bringing an image in share.
+ */
+#ifndef BX_OCI_ROOT_H
+#define BX_OCI_ROOT_H
+
+#include "oci/blobs.h"
+#include "oci/manifest.h"
+
+/* Most bytes of unpacked file data. */
+uint64_t bx_image_max_bytes(const struct bx_images *im);
+/* Most bytes that a layer's archive may unpack to: the data, and room for headers. */
+uint64_t bx_stream_max_bytes(const struct bx_images *im);
+/* Gives a finished root image its name. */
+int bx_root_commit(const struct bx_images *im, struct bx_blob_tmp *t, const char *digest,
+                   boxlite_error **err);
+/* Builds the root of the image from its blobs, unless it is there. Of several processes that want the same root at
+ * once, one builds and the others wait. */
+int bx_root_build(const struct bx_images *im, const char *digest, uint64_t *ret_size,
+                  boxlite_error **err);
+
+#endif
