@@ -26,21 +26,32 @@ static void place_parse(const char *text, struct place *ret)
     }
 }
 
+static int check(const struct place *from, const struct place *to)
+{
+    if (!from->box == !to->box) {
+        return cli_error_hint("write BOX:PATH for the one, a file for the other",
+                              "cp: copies between a box and this machine: one side must be "
+                              "BOX:PATH");
+    }
+    if (!*(to->box ? to : from)->path) {
+        return cli_error_hint("write BOX:PATH", "cp: the path in the box is missing");
+    }
+    if (from->box && strcmp(to->path, "-") == 0 && isatty(STDOUT_FILENO)) {
+        return cli_error_hint("send it to a file or a pipe",
+                              "cp: a tar archive is nothing for a terminal");
+    }
+    return 0;
+}
+
 static int copy(const struct place *from, const struct place *to)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_box_ boxlite_box *box = NULL;
-    bool in = to->box != NULL, tar = strcmp(in ? from->path : to->path, "-") == 0;
+    bool in = to->box != NULL;
+    bool tar = strcmp(in ? from->path : to->path, "-") == 0;
     const char *guest = in ? to->path : from->path;
     int status, r;
 
-    if (!*guest) {
-        return cli_error_hint("write BOX:PATH", "cp: the path in the box is missing");
-    }
-    if (!in && tar && isatty(STDOUT_FILENO)) {
-        return cli_error_hint("send it to a file or a pipe",
-                              "cp: a tar archive is nothing for a terminal");
-    }
     status = cli_open_box(in ? to->box : from->box, &box);
     if (status) {
         return status;
@@ -62,14 +73,9 @@ static int run(const struct cli_list *operands)
 
     place_parse(operands->items[0], &from);
     place_parse(operands->items[1], &to);
-    if (!from.box == !to.box) {
-        status =
-            cli_error_hint("write BOX:PATH for the one, a file for the other",
-                           "cp: copies between a box and this machine: one side must be BOX:PATH");
-    } else {
-        status = cli_open();
-        status = status ? status : copy(&from, &to);
-    }
+    status = check(&from, &to);
+    status = status ? status : cli_open();
+    status = status ? status : copy(&from, &to);
     place_done(&from);
     place_done(&to);
     return status;
