@@ -31,7 +31,6 @@ demo: home
 	@/usr/bin/python3 tools/demo
 
 check: setup all
-	@tools/setup --clients
 	@tools/test
 
 # The unit tests alone: seconds.

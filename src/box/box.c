@@ -93,6 +93,7 @@ int bx_box_open(boxlite_runtime *rt, const char *name_or_id, boxlite_box **ret,
                 boxlite_error **err)
 {
     struct bx_box_row row = {0};
+    _cleanup_box_ boxlite_box *box = NULL;
     int r = bx_store_box_find(rt->store, name_or_id, &row, err);
 
     if (r == BOXLITE_E_NOT_FOUND) {
@@ -101,9 +102,19 @@ int bx_box_open(boxlite_runtime *rt, const char *name_or_id, boxlite_box **ret,
     if (r < 0) {
         return r;
     }
-    r = bx_box_from_row(rt, &row, ret, err);
+    if (row.auto_remove) {
+        bx_sweep_box(rt, row.id); /* it may have stopped just now */
+    }
+    r = bx_box_from_row(rt, &row, &box, err);
     bx_box_row_done(&row);
-    return r;
+    if (r < 0) {
+        return r;
+    }
+    if (box->row.auto_remove && bx_box_need_folder(box, NULL) < 0) {
+        return bx_fail(err, BOXLITE_E_NOT_FOUND, "no box %s", name_or_id);
+    }
+    *ret = steal_ptr(&box);
+    return 0;
 }
 
 void bx_box_free(boxlite_box *box)
@@ -132,7 +143,7 @@ int bx_box_need_folder(boxlite_box *box, boxlite_error **err)
     }
     if (box->fd >= 0 && fstatat(boxes, box->row.id, &there, AT_SYMLINK_NOFOLLOW) == 0
         && fstat(box->fd, &here) == 0 && there.st_ino == here.st_ino
-        && there.st_dev == here.st_dev) {
+        && there.st_dev == here.st_dev && !(box->row.auto_remove && bx_box_emptied(box->fd))) {
         return 0;
     }
     return bx_fail(err, BOXLITE_E_NOT_FOUND, "box %s was removed", box->row.name);
@@ -178,6 +189,11 @@ int bx_box_need_client(boxlite_box *box, boxlite_error **err)
 }
 
 /* ---- State ------------------------------------------------------------------------------------ */
+
+bool bx_box_emptied(int box_fd)
+{
+    return faccessat(box_fd, "config.json", F_OK, 0) < 0 && errno == ENOENT;
+}
 
 int bx_box_state_at_rest(int box_fd, boxlite_error **err)
 {

@@ -46,6 +46,9 @@ int bx_box_need_folder(boxlite_box *box, boxlite_error **err);
 
 const char *bx_box_state_name(int state);
 int bx_box_state(boxlite_box *box, boxlite_error **err);
+/* Its shim has taken away all that was in it: a box that is removed when it stops. The lock decides
+ * nothing here, since nobody can start it any more. */
+bool bx_box_emptied(int box_fd);
 /* Without asking a shim: CREATED, STOPPED, or RUNNING for one that is held in some way. */
 int bx_box_state_at_rest(int box_fd, boxlite_error **err);
 const char *bx_box_engine(boxlite_box *box);

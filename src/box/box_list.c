@@ -56,7 +56,10 @@ static int add_row(void *data, const struct bx_box_row *row)
     r = copy_row(row, &copy);
     r = r < 0 ? bx_fail_oom(&rows->error) : bx_box_from_row(rows->rt, &copy, &box, &rows->error);
     bx_box_row_done(&copy);
-    if (r == 0) {
+    if (r == 0 && box->row.auto_remove && bx_box_need_folder(box, NULL) < 0) {
+        bx_sweep_box(rows->rt, box->row.id);
+        bx_box_free(box); /* it stopped, and is as good as removed */
+    } else if (r == 0) {
         list->v[list->n++] = box;
     }
     return r;

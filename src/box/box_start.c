@@ -2,8 +2,8 @@
 /*
  * box_start.c: starting a box: a shim is spawned, and its connection followed until it says RUNNING.
  *
- * Of several that start a box at the same time one shim gets the lock; the others say BUSY, and their
- * starters join the one that runs. Starting a box that runs is 0.
+ * Of several that start a box at the same time one shim gets the lock; the others end with STATE, and
+ * their starters join the one that runs. Starting a box that runs is 0.
  *
  * An attached box' shim is a child of this process, reaped by its pidfd. A detached one must outlive the
  * runtime, when nobody here would reap it: it is handed to init by a second fork.
@@ -168,7 +168,7 @@ static void start_over(struct bx_op *op)
     const boxlite_error *failure = bx_client_failure(op->client);
     if (!failure) {
         start_fail(op, BOXLITE_E_STATE, "it was stopped before it was up", NULL);
-    } else if (boxlite_error_code(failure) == BOXLITE_E_BUSY && !op->retried) {
+    } else if (boxlite_error_code(failure) == BOXLITE_E_STATE && !op->retried) {
         join_other(op);
     } else {
         start_fail(op, boxlite_error_code(failure), boxlite_error_message(failure),

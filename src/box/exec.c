@@ -429,6 +429,9 @@ static bool has_exited(void *data)
 
 int bx_exec_wait(boxlite_exec *exec, int timeout_ms, boxlite_exec_result *ret, boxlite_error **err)
 {
+    if (!exec->exited && !exec->how.follow) {
+        return bx_fail(err, BOXLITE_E_STATE, "this handle only shows the output that is kept");
+    }
     if (!exec->exited) {
         int r = bx_runtime_wait(exec->rt, has_exited, exec, bx_deadline_ms(timeout_ms),
                                 "waiting for the command", err);

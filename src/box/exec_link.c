@@ -176,16 +176,26 @@ static void send_waiting(boxlite_exec *exec)
     }
 }
 
+static int ask_attach(boxlite_exec *exec, boxlite_error **err);
+
 static void attach_reply(void *data, const struct bx_msg *reply, const boxlite_error *error)
 {
     boxlite_exec *exec = data;
     static const uint16_t tags[2] = {BX_T_START_OUT, BX_T_START_ERR};
 
     exec->ask_attach = 0;
-    if (error) {
-        if (bx_client_open(exec->client)) { /* else on_closed() knows better */
-            bx_exec_fail(exec, error);
+    if (error && !bx_client_open(exec->client)) {
+        return; /* on_closed() knows better */
+    }
+    if (error && boxlite_error_code(error) == BOXLITE_E_BUSY && exec->how.is_main
+        && exec->how.input) {
+        exec->how.input = false; /* another one writes its input: the output is for all */
+        if (ask_attach(exec, NULL) == 0) {
+            return;
         }
+    }
+    if (error) {
+        bx_exec_fail(exec, error);
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -261,7 +271,7 @@ int bx_exec_link(boxlite_exec *exec, boxlite_error **err)
     if (r == 0) {
         r = ask_attach(exec, err);
     }
-    if (r == 0) {
+    if (r == 0 && exec->how.follow) {
         r = ask_wait(exec, err);
     }
     if (r == 0) {

@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/timeutil.h"
 #include "box/shim.h"
+#include "box/shimfind.h"
 
 void bx_shim_args_close(struct bx_shim_args *a)
 {
@@ -28,16 +29,6 @@ void bx_shim_args_close(struct bx_shim_args *a)
 }
 
 /* ---- beginning */
-
-/* For people only: no program may take a pid from a file for a running process. */
-static void note_pid(int fd)
-{
-    char text[32];
-    int n = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) == 0) {
-        (void)bx_pwrite_full(fd, text, (size_t)n, 0);
-    }
-}
 
 static int take_lock(struct bx_shim *s, boxlite_error **err)
 {
@@ -53,7 +44,7 @@ static int take_lock(struct bx_shim *s, boxlite_error **err)
     if (r < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, r, "locking the box");
     }
-    note_pid(fd);
+    bx_shim_note(fd);
     s->lock_fd = steal_fd(&fd);
     return 0;
 }

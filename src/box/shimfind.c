@@ -56,6 +56,15 @@ static uint64_t start_time(pid_t pid)
     return p && sscanf(p + 1, "%" SCNu64, &ticks) == 1 ? ticks : 0;
 }
 
+void bx_shim_note(int lock_fd)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%d %" PRIu64 "\n", (int)getpid(), start_time(getpid()));
+    if (ftruncate(lock_fd, 0) == 0) {
+        (void)bx_pwrite_full(lock_fd, text, (size_t)n, 0);
+    }
+}
+
 int bx_shim_pidfd(int box_fd)
 {
     _cleanup_close_ int fd = openat(box_fd, LOCK_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW);

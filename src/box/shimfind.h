@@ -6,8 +6,8 @@
 #ifndef BX_BOX_SHIMFIND_H
 #define BX_BOX_SHIMFIND_H
 
-#include <stdbool.h>
-
+/* Writes this process' pid and start time into its lock file. */
+void bx_shim_note(int lock_fd);
 /* 1: a shim runs, 0: none, -errno. Takes no lock. */
 int bx_shim_running(int box_fd);
 /* A pidfd of the shim that holds the box, or -1: there is none, or it cannot be told. */

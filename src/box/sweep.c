@@ -105,6 +105,13 @@ static void sweep_folder(boxlite_runtime *rt, int boxes, const char *name)
     (void)bx_box_discard(rt, name, NULL);
 }
 
+/* It has run and its lock is free. */
+static bool has_ended(int box_fd)
+{
+    return bx_shim_running(box_fd) == 0
+           && (bx_box_emptied(box_fd) || bx_box_state_at_rest(box_fd, NULL) == BOXLITE_BOX_STOPPED);
+}
+
 void bx_sweep_box(boxlite_runtime *rt, const char *id)
 {
     _cleanup_close_ int boxes = -1, fd = -1, lock = -1;
@@ -114,12 +121,11 @@ void bx_sweep_box(boxlite_runtime *rt, const char *id)
         return;
     }
     fd = openat(boxes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || bx_box_state_at_rest(fd, NULL) != BOXLITE_BOX_STOPPED) {
+    if (fd < 0 || !has_ended(fd)) {
         return;
     }
     lock = bx_shim_lock(fd);
-    if (lock < 0 || bx_box_state_at_rest(fd, NULL) != BOXLITE_BOX_STOPPED
-        || bx_store_box_find(rt->store, id, &row, NULL) < 0) {
+    if (lock < 0 || bx_store_box_find(rt->store, id, &row, NULL) < 0) {
         return;
     }
     if (bx_streq(row.id, id) && row.auto_remove) {
