@@ -72,10 +72,10 @@ static void vmm_free(struct bx_vmm *vm)
     if (vm->gone) {
         *vm->gone = true;
     }
-    if (vm->child) { /* not reaped by the loop yet */
+    bx_source_free(vm->child);
+    if (vm->proc.pidfd >= 0) { /* not reaped by the loop yet */
         siginfo_t status;
 
-        bx_source_free(vm->child);
         end_process(vm);
         while (waitid(P_PIDFD, (id_t)vm->proc.pidfd, &status, WEXITED) < 0 && errno == EINTR) {
         }
@@ -377,8 +377,8 @@ static void on_child(void *data, const siginfo_t *status)
     _cleanup_error_ boxlite_error *err = NULL;
     struct bx_vmm *vm = data;
 
-    bx_source_free(steal_ptr(&vm->child)); /* it is reaped */
-    bx_close(&vm->proc.pidfd);
+    bx_source_free(steal_ptr(&vm->child));
+    bx_close(&vm->proc.pidfd); /* it is reaped */
     if (!drain(vm)) {
         return;
     }
