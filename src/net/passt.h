@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * passt.h: user-mode networking by passt(1), a separate process that jails itself. One per box; it dies
- * with the process that started it and when its socket ends.
+ * with the process that started it and when its socket ends. $BOXLITE_PASST names another program.
+ *
+ * The frames pass a filter in this process (filter.h): a guest reaches neither the host's loopback nor
+ * any of its own addresses, nor link-local ones; IPv4 only.
  */
 #ifndef BX_NET_PASST_H
 #define BX_NET_PASST_H

@@ -3,7 +3,6 @@
  * choose.c: which engine a box runs on.
  */
 #include "base/error.h"
-#include "base/spawn.h"
 #include "base/str.h"
 #include "vmm/probe.h"
 #include "vmm/qemu/launch.h"
@@ -19,15 +18,13 @@ static bool kvm_usable(int cache_fd, struct bx_kvm_verdict *verdict)
 
 static int need_qemu(boxlite_error **err)
 {
-    _cleanup_free_ char *program = bx_find_program(BX_QEMU_PROGRAM);
+    _cleanup_free_ char *program = NULL;
+    int r = bx_qemu_program(&program, err);
 
-    if (program) {
+    if (r == 0) {
         bx_tsc_begin();
-        return 0;
     }
-    (void)bx_fail(err, BOXLITE_E_ENGINE, "%s is not installed", BX_QEMU_PROGRAM);
-    bx_hint(err, BX_QEMU_HINT);
-    return BOXLITE_E_ENGINE;
+    return r;
 }
 
 /* KVM if it is usable, else QEMU's own translator. */

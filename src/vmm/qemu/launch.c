@@ -15,10 +15,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -226,19 +229,32 @@ static int launch(const struct bx_vmm_config *c, enum bx_qemu_accel accel, const
     return r < 0 ? r : spawn(c, program, argv.v, e, &jail, p, err);
 }
 
+int bx_qemu_program(char **ret, boxlite_error **err)
+{
+    const char *asked = secure_getenv("BOXLITE_QEMU");
+    char *path = !asked ? bx_find_program(BX_QEMU_PROGRAM)
+                 : access(asked, X_OK) == 0 ? strdup(asked) : NULL;
+
+    if (!path) {
+        (void)bx_fail(err, BOXLITE_E_ENGINE, "%s is not installed", asked ? asked : BX_QEMU_PROGRAM);
+        bx_hint(err, BX_QEMU_HINT);
+        return BOXLITE_E_ENGINE;
+    }
+    *ret = path;
+    return 0;
+}
+
 int bx_qemu_launch(const struct bx_vmm_config *config, enum bx_qemu_accel accel,
                    struct bx_qemu_proc *ret, boxlite_error **err)
 {
     struct bx_qemu_proc proc = {.pidfd = -1, .qmp = -1, .console = -1, .errors = -1};
     struct child_ends ends = {-1, -1, -1, -1, -1};
-    _cleanup_free_ char *program = bx_find_program(BX_QEMU_PROGRAM);
+    _cleanup_free_ char *program = NULL;
+    int r = bx_qemu_program(&program, err);
 
-    if (!program) {
-        (void)bx_fail(err, BOXLITE_E_ENGINE, "%s is not installed", BX_QEMU_PROGRAM);
-        bx_hint(err, BX_QEMU_HINT);
-        return BOXLITE_E_ENGINE;
+    if (r == 0) {
+        r = launch(config, accel, program, &ends, &proc, err);
     }
-    int r = launch(config, accel, program, &ends, &proc, err);
     close_ends(&ends);
     if (r < 0) {
         close_proc(&proc);

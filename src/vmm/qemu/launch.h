@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch.h: starts QEMU's process for a config.
+ * launch.h: finds QEMU and starts its process for a config.
  */
 #ifndef BX_VMM_QEMU_LAUNCH_H
 #define BX_VMM_QEMU_LAUNCH_H
@@ -12,6 +12,10 @@
     "install QEMU: the package is called qemu-system-x86 on Debian and Ubuntu, "                   \
     "qemu-system-x86-core on Fedora"
 
+/* The path of QEMU: $BOXLITE_QEMU if set, else found as bx_find_program() does (caller frees). ENGINE
+ * with BX_QEMU_HINT if it is missing. */
+int bx_qemu_program(char **ret, boxlite_error **err);
+
 struct bx_qemu_proc { /* all descriptors owned by whoever has the struct */
     pid_t pid;
     int pidfd;
@@ -20,7 +24,7 @@ struct bx_qemu_proc { /* all descriptors owned by whoever has the struct */
     int errors;  /* pipe: the program's own stdout and stderr */
 };
 
-/* ENGINE with BX_QEMU_HINT if the program is missing. */
+/* ENGINE with a hint if the program is missing. */
 int bx_qemu_launch(const struct bx_vmm_config *config, enum bx_qemu_accel accel,
                    struct bx_qemu_proc *ret, boxlite_error **err);
 
