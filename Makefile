@@ -13,6 +13,7 @@ BUILD := build
 NINJA ?= ninja
 
 .DEFAULT_GOAL := all
+.NOTPARALLEL:
 .PHONY: all setup home demo check quick bench install clean format lint
 
 all: $(BUILD)/build.ninja
@@ -22,7 +23,10 @@ $(BUILD)/build.ninja:
 	@meson setup $(BUILD) --prefix=$(PREFIX)
 
 setup:
-	@tools/setup
+	@tools/setup $(SETUP)
+
+# These need the packages of the tests as well.
+check bench: SETUP := --test
 
 home: setup all
 	@tools/setup --home
