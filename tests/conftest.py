@@ -26,7 +26,7 @@ IMAGE = "boxlite/base:bookworm"
 ENGINES = ("boxlite-shim", "qemu-system-x86", "boxlite-vmm", "passt", "passt.avx2")
 
 # Nothing of the caller's settings may leak into the tests.
-for name in [n for n in os.environ if n.startswith("BOXLITE_") and n != "BOXLITE_BUILD"]:
+for name in [n for n in os.environ if n.startswith("BOXLITE_") and n not in ("BOXLITE_BUILD", "BOXLITE_TEST_KERNEL")]:
     del os.environ[name]
 
 

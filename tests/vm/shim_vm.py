@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import wire
-from wire import CREDIT, DATA, EOF, HELLO, MSG, N, WINDOW, Channel, Link, frame
+from wire import DATA, EOF, HELLO, MSG, N, Channel, Link, Lost, frame
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLIENT, SHIM = 3, 1
@@ -48,7 +48,11 @@ class Client(Link):
         # The base class introduces itself as the shim.
         if data[8] == HELLO:
             data = frame(HELLO, 0, struct.pack("<III", wire.MAGIC, wire.VERSION, CLIENT))
-        super().put(data)
+        try:
+            super().put(data)
+        except Lost:
+            if data[8] != HELLO:  # a shim that has failed already has left its reason to be read
+                raise
 
     def handle(self, kind, channel, payload):
         if kind == HELLO:
@@ -152,7 +156,7 @@ class Box:
             "network": 0, "auto_remove": False, "detached": False, "timeout_ms": 0, "created": 0, "main": False,
             "rows": 0, "cols": 0, "stdin_open": False, "env": ["PATH=/bin:/sbin", "A=box"], **config,
         }  # fmt: skip
-        self.shim = None
+        self.shim = self.starter = None
 
     def start(self):
         with open(os.path.join(self.box, "config.json"), "w") as f:
@@ -197,6 +201,6 @@ class Box:
         if self.shim and self.shim.poll() is None:
             self.shim.kill()
             self.shim.wait()
-        if self.shim:
+        if self.starter:
             self.starter.sock.close()
         shutil.rmtree(self.dir, ignore_errors=True)
