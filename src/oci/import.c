@@ -22,12 +22,6 @@
 #include "oci/root.h"
 #include "oci/stream.h"
 
-static const char *const media_types[] = {
-    [BX_PACK_NONE] = "application/vnd.oci.image.layer.v1.tar",
-    [BX_PACK_GZIP] = "application/vnd.oci.image.layer.v1.tar+gzip",
-    [BX_PACK_ZSTD] = "application/vnd.oci.image.layer.v1.tar+zstd",
-};
-
 struct import {
     const struct bx_images *im;
     struct bx_blob_tmp blob, root;
@@ -120,7 +114,7 @@ static int record(struct import *imp, const json_t *config, const char *name, ch
 {
     const struct bx_layer_info layer = {.digest = imp->digest,
                                         .diff_id = imp->diff_id,
-                                        .media_type = media_types[imp->packing],
+                                        .media_type = bx_packing_media_type(imp->packing),
                                         .size = imp->blob_size};
     char config_digest[BX_DIGEST_LEN + 1], digest[BX_DIGEST_LEN + 1];
     _cleanup_free_ char *config_text = bx_config_make(config, imp->diff_id), *manifest = NULL;

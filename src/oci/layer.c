@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layer.c: the layer reader. libarchive takes the tar apart (ustar, GNU, pax, sparse files); what it says is
- * checked here before the tree hears of it, and the tree (disk/tree.c) checks what depends on other entries.
- *
- * Names are bytes. libarchive wants to convert them by the process' locale and gives the original bytes only
- * where that fails, so the calling thread is put into the plain C locale while it reads: ASCII is left alone,
- * all else fails to convert and is kept as it is.
+ * layer.c: the layer reader. tar.c takes the archive apart; what it says is checked here before the tree hears of it, and the tree (disk/tree.c) checks what depends on other entries.
  *
  * Whiteouts are those of the OCI image specification: ".wh.NAME" hides NAME of lower layers, ".wh..wh..opq" all
  * that lower layers put into its folder. Other ".wh..wh." names are marks of aufs and mean nothing.
@@ -16,14 +11,13 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
-#include <locale.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/str.h"
+#include "oci/tar.h"
 
-#define NAME_BYTES_MAX 4095u
 #define XATTRS_MAX 64u
 #define PENDING_MAX 100000u
 #define WHITEOUT ".wh."
@@ -33,54 +27,10 @@
 struct reader {
     struct bx_stream *in;
     struct bx_rootfs *root;
-    struct archive *archive;
-    boxlite_error *error;   /* of `in`, on its way through libarchive */
+    struct bx_tar tar;
     struct bx_strv pending; /* hard links before their targets: path, target, path, … */
     uint32_t layer;
 };
-
-static int fail_entry(boxlite_error **err, const char *name, const char *why)
-{
-    _cleanup_free_ char *shown = bx_escape(name, strlen(name), 200);
-
-    return bx_fail(err, BOXLITE_E_INTEGRITY, "entry %s: %s", shown ? shown : "?", why);
-}
-
-/* "./a//b/" becomes "a/b"; what would leave the root is refused. Caller frees. */
-static int clean_name(const char *name, const char *entry, char **ret, boxlite_error **err)
-{
-    _cleanup_free_ char *clean = NULL;
-    size_t n = 0;
-
-    if (name[0] == '/') {
-        return fail_entry(err, entry, "an absolute name");
-    }
-    if (strlen(name) > NAME_BYTES_MAX) {
-        return fail_entry(err, entry, "a name that is too long");
-    }
-    clean = malloc(strlen(name) + 1);
-    if (!clean) {
-        return bx_fail_oom(err);
-    }
-    while (*name) {
-        size_t len = strcspn(name, "/");
-        if (len == 2 && name[0] == '.' && name[1] == '.') {
-            return fail_entry(err, entry, "a name with \"..\"");
-        }
-        if (len > 0 && !(len == 1 && name[0] == '.')) {
-            if (n > 0) {
-                clean[n++] = '/';
-            }
-            memcpy(clean + n, name, len);
-            n += len;
-        }
-        name += len;
-        name += *name == '/';
-    }
-    clean[n] = '\0';
-    *ret = steal_ptr(&clean);
-    return 0;
-}
 
 static int apply_whiteout(struct reader *rd, const char *path, const char *base,
                           boxlite_error **err)
@@ -99,7 +49,7 @@ static int apply_whiteout(struct reader *rd, const char *path, const char *base,
         return 0;
     }
     if (*name == '\0' || bx_streq(name, ".") || bx_streq(name, "..")) {
-        return fail_entry(err, path, "a whiteout of nothing");
+        return bx_tar_refuse(err, path, "a whiteout of nothing");
     }
     target = *dir ? bx_asprintf("%s/%s", dir, name) : strdup(name);
     return target ? bx_rootfs_remove(rd->root, target, err) : bx_fail_oom(err);
@@ -109,7 +59,7 @@ static int apply_link(struct reader *rd, const char *path, const char *to, boxli
 {
     _cleanup_free_ char *target = NULL;
     _cleanup_error_ boxlite_error *why = NULL;
-    int r = clean_name(to, path, &target, err);
+    int r = bx_tar_clean_name(to, path, &target, err);
 
     if (r < 0) {
         bx_wrap(err, "hard link");
@@ -129,7 +79,7 @@ static int apply_link(struct reader *rd, const char *path, const char *to, boxli
     }
     return r == 0         ? 0
            : r == -ENOMEM ? bx_fail_oom(err)
-                          : fail_entry(err, path, "too many hard links before their targets");
+                          : bx_tar_refuse(err, path, "too many hard links before their targets");
 }
 
 static int apply_pending(struct reader *rd, boxlite_error **err)
@@ -140,7 +90,7 @@ static int apply_pending(struct reader *rd, boxlite_error **err)
             boxlite_error_free(steal_ptr(err));
         }
         if (r == BOXLITE_E_NOT_FOUND) {
-            return fail_entry(err, rd->pending.v[i], "a hard link to what is not in the image");
+            return bx_tar_refuse(err, rd->pending.v[i], "a hard link to what is not in the image");
         }
         if (r < 0) {
             return r;
@@ -167,31 +117,26 @@ static int write_zeros(struct reader *rd, uint64_t n, boxlite_error **err)
 /* The data of a regular file; holes of sparse ones come as gaps between the blocks. */
 static int apply_data(struct reader *rd, const char *path, uint64_t size, boxlite_error **err)
 {
-    uint64_t at = 0;
+    uint64_t at = 0, off;
     const void *data;
     size_t n;
-    int64_t off;
     int r;
 
-    for (;;) {
-        r = archive_read_data_block(rd->archive, &data, &n, &off);
-        if (r == ARCHIVE_EOF) {
-            break;
+    while ((r = bx_tar_data(&rd->tar, &data, &n, &off, err)) > 0) {
+        if (off < at || off > size || n > size - off) {
+            return bx_tar_refuse(err, path, "a sparse file whose parts do not fit");
         }
-        if (r != ARCHIVE_OK) {
-            return bx_archive_fail(rd->archive, &rd->error, "the archive", err);
-        }
-        if (off < 0 || (uint64_t)off < at || (uint64_t)off > size || n > size - (uint64_t)off) {
-            return fail_entry(err, path, "a sparse file whose parts do not fit");
-        }
-        r = write_zeros(rd, (uint64_t)off - at, err);
+        r = write_zeros(rd, off - at, err);
         if (r == 0) {
             r = bx_rootfs_write(rd->root, data, n, err);
         }
         if (r < 0) {
             return r;
         }
-        at = (uint64_t)off + n;
+        at = off + n;
+    }
+    if (r < 0) {
+        return r;
     }
     return write_zeros(rd, size - at, err);
 }
@@ -208,7 +153,7 @@ static int read_xattrs(struct archive_entry *entry, const char *path,
     (void)archive_entry_xattr_reset(entry);
     while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
         if (e->nxattrs == XATTRS_MAX || size > UINT16_MAX || !name || strlen(name) > 255) {
-            return fail_entry(err, path, "too many or too large extended attributes");
+            return bx_tar_refuse(err, path, "too many or too large extended attributes");
         }
         xattrs[e->nxattrs++] = (struct bx_rootfs_xattr){.name = name, .value = value, .size = size};
     }
@@ -221,7 +166,7 @@ static int read_attributes(struct archive_entry *entry, const char *path, struct
     int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
 
     if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX) {
-        return fail_entry(err, path, "an owner out of range");
+        return bx_tar_refuse(err, path, "an owner out of range");
     }
     e->mode = archive_entry_filetype(entry) | (archive_entry_perm(entry) & 07777);
     e->uid = (uint32_t)uid;
@@ -232,7 +177,7 @@ static int read_attributes(struct archive_entry *entry, const char *path, struct
     if (S_ISLNK(e->mode)) {
         e->link = archive_entry_symlink(entry);
         if (!e->link) {
-            return fail_entry(err, path, "a symlink without a target");
+            return bx_tar_refuse(err, path, "a symlink without a target");
         }
     }
     return 0;
@@ -256,7 +201,7 @@ static int apply_node(struct reader *rd, struct archive_entry *entry, const char
         e.mode = (e.mode & 07777) | S_IFDIR;
     }
     if (S_ISREG(e.mode) && (size < 0 || (uint64_t)size > bx_rootfs_room(rd->root))) {
-        r = fail_entry(err, path, "larger than an image may be");
+        r = bx_tar_refuse(err, path, "larger than an image may be");
         bx_hint(err, "if the image is trustworthy, allow a larger one");
         return r;
     }
@@ -273,7 +218,7 @@ static int apply_entry(struct reader *rd, struct archive_entry *entry, boxlite_e
     if (!name || *name == '\0') {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "an entry without a name");
     }
-    r = clean_name(name, name, &path, err);
+    r = bx_tar_clean_name(name, name, &path, err);
     if (r < 0) {
         return r;
     }
@@ -287,83 +232,16 @@ static int apply_entry(struct reader *rd, struct archive_entry *entry, boxlite_e
                 : apply_node(rd, entry, path, bx_endswith(name, "/"), err);
 }
 
-static la_ssize_t archive_reads(struct archive *a, void *data, const void **ret)
-{
-    struct reader *rd = data;
-    ssize_t n = rd->in->next(rd->in, ret, &rd->error);
-
-    if (n < 0) {
-        archive_set_error(a, EIO, "reading");
-        return ARCHIVE_FATAL;
-    }
-    return n;
-}
-
-/* A warning of libarchive is fine if it is about names (kept as bytes) or access lists (not kept). */
-static bool harmless(struct archive *a)
-{
-    const char *why = archive_error_string(a);
-
-    return !why || strstr(why, "converted") || strstr(why, "ACL");
-}
-
 static int apply_all(struct reader *rd, boxlite_error **err)
 {
     struct archive_entry *entry;
-    int r;
+    int r = bx_tar_open(&rd->tar, rd->in, err);
 
-    for (;;) {
-        r = archive_read_next_header(rd->archive, &entry);
-        if (r == ARCHIVE_EOF) {
-            return apply_pending(rd, err);
-        }
-        if (r != ARCHIVE_OK && !(r == ARCHIVE_WARN && harmless(rd->archive))) {
-            return bx_archive_fail(rd->archive, &rd->error, "the archive", err);
-        }
+    while (r == 0 && (r = bx_tar_next(&rd->tar, &entry, err)) > 0) {
         r = apply_entry(rd, entry, err);
-        if (r < 0) {
-            return r;
-        }
-        archive_clear_error(rd->archive);
     }
-}
-
-static int open_tar(struct reader *rd, boxlite_error **err)
-{
-    int r;
-
-    rd->archive = archive_read_new();
-    if (!rd->archive || archive_read_support_format_tar(rd->archive) != ARCHIVE_OK) {
-        return bx_fail_oom(err);
-    }
-    if (archive_read_open(rd->archive, rd, NULL, archive_reads, NULL) == ARCHIVE_OK) {
-        return 0;
-    }
-    if (rd->error) {
-        return bx_archive_fail(rd->archive, &rd->error, "the archive", err);
-    }
-    r = bx_fail(err, BOXLITE_E_INTEGRITY, "this is no tar archive");
-    bx_hint(err, "give a tar archive, plain or packed with gzip or zstd");
-    return r;
-}
-
-static int apply_locale(struct reader *rd, boxlite_error **err)
-{
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before;
-    int r;
-
-    if (plain == (locale_t)0) {
-        return bx_fail_oom(err);
-    }
-    before = uselocale(plain);
-    r = open_tar(rd, err);
-    if (r == 0) {
-        r = apply_all(rd, err);
-    }
-    (void)archive_read_free(rd->archive);
-    (void)uselocale(before);
-    freelocale(plain);
-    return r;
+    bx_tar_close(&rd->tar);
+    return r < 0 ? r : apply_pending(rd, err);
 }
 
 int bx_layer_apply(struct bx_stream *in, struct bx_rootfs *root, uint32_t layer,
@@ -373,8 +251,7 @@ int bx_layer_apply(struct bx_stream *in, struct bx_rootfs *root, uint32_t layer,
     int r;
 
     bx_rootfs_set_layer(root, layer);
-    r = apply_locale(&rd, err);
-    boxlite_error_free(rd.error);
+    r = apply_all(&rd, err);
     bx_strv_done(&rd.pending);
     return r < 0 ? r : bx_stream_drain(in, err);
 }

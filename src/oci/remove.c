@@ -164,7 +164,7 @@ static int clear_folder(const struct bx_images *im, const char *folder, const ch
     return 0;
 }
 
-static int clear_files(const struct bx_images *im, boxlite_error **err)
+int bx_blobs_clear(const struct bx_images *im, boxlite_error **err)
 {
     struct used u = {0};
     int r = bx_store_image_each(im->store, collect_used, &u, &u.error);
@@ -235,5 +235,5 @@ int bx_image_remove(const struct bx_images *im, const char *ref, bool force, box
     if (r == 0) {
         r = bx_blobs_write_index(im, err);
     }
-    return r < 0 ? r : clear_files(im, err);
+    return r < 0 ? r : bx_blobs_clear(im, err);
 }

@@ -85,7 +85,7 @@ static const struct {
     {"\x04\x22\x4d\x18", 4, BX_PACK_NONE, "lz4"}, {"PK\x03\x04", 4, BX_PACK_NONE, "zip"},
 };
 
-static int find_packing(const void *data, size_t len, enum bx_packing *ret, boxlite_error **err)
+int bx_packing_find(const void *data, size_t len, enum bx_packing *ret, boxlite_error **err)
 {
     int r;
 
@@ -103,6 +103,17 @@ static int find_packing(const void *data, size_t len, enum bx_packing *ret, boxl
         *ret = packings[i].packing;
     }
     return 0;
+}
+
+const char *bx_packing_media_type(enum bx_packing packing)
+{
+    static const char *const types[] = {
+        [BX_PACK_NONE] = "application/vnd.oci.image.layer.v1.tar",
+        [BX_PACK_GZIP] = "application/vnd.oci.image.layer.v1.tar+gzip",
+        [BX_PACK_ZSTD] = "application/vnd.oci.image.layer.v1.tar+zstd",
+    };
+
+    return types[packing];
 }
 
 static ssize_t packed_next(struct bx_unpack *u, const void **ret, boxlite_error **err)
@@ -218,7 +229,7 @@ static int start_unpack(struct bx_unpack *u, enum bx_hash_when hash, boxlite_err
 
     u->first_len = u->from->next(u->from, &u->first, err);
     r = u->first_len < 0 ? (int)u->first_len
-                         : find_packing(u->first, (size_t)u->first_len, &u->packing, err);
+                         : bx_packing_find(u->first, (size_t)u->first_len, &u->packing, err);
     if (r < 0) {
         return r;
     }

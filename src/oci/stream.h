@@ -74,6 +74,10 @@ void bx_unpack_done(struct bx_unpack *u);
 #define _cleanup_unpack_ _cleanup_(bx_unpack_done)
 void bx_unpack_digest(struct bx_unpack *u, char *ret);
 
+/* How a blob is packed, by its first bytes (at least 6, unless it is shorter). */
+int bx_packing_find(const void *data, size_t len, enum bx_packing *ret, boxlite_error **err);
+/* The media type of a layer that is packed so. */
+const char *bx_packing_media_type(enum bx_packing packing);
 /* Reads a stream to its end and forgets the bytes. */
 int bx_stream_drain(struct bx_stream *s, boxlite_error **err);
 /* Whether an error of libarchive is one that came through it from a stream: that, else a new INTEGRITY one. */
