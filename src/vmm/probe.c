@@ -9,7 +9,8 @@
  * be the copy of one thread of many.
  *
  * Times are the child's CPU time, so that a busy host is not taken for a slow one. The deadline is real
- * time; a child that got too little of the processor before it gives a verdict that is not cached.
+ * time; a child that got too little of the processor until then to be called slow gives a verdict that
+ * is not cached.
  *
  * The cache is outside input: anything unexpected in it is as if it were not there. Only verdicts that
  * cost a run are kept; whether the device may be opened is seen anew each time.
@@ -50,7 +51,6 @@
 #define RUN_NS (150 * BX_MS)
 #define SLOW_RATIO 20
 #define SLOW_FLOOR_NS (2 * BX_MS) /* set against the noise of entering a guest once */
-#define FAIR_SHARE_NS (RUN_NS / 3) /* less processor time than this: the host was busy */
 
 /* What the child says, first after its set-up, then after the run. */
 struct report {
@@ -156,10 +156,15 @@ __attribute__((format(printf, 3, 4))) static void judge(struct bx_kvm_verdict *v
     va_end(ap);
 }
 
+static bool is_slow(uint64_t guest_ns, uint64_t host_ns)
+{
+    return guest_ns > SLOW_RATIO * host_ns + SLOW_FLOOR_NS;
+}
+
 /* The verdict from the two times. */
 static void judge_times(struct bx_kvm_verdict *v)
 {
-    bool slow = v->guest_ns > SLOW_RATIO * v->host_ns + SLOW_FLOOR_NS;
+    bool slow = is_slow(v->guest_ns, v->host_ns);
 
     judge(v, slow ? BX_KVM_EMULATED : BX_KVM_USABLE,
           slow ? "guest kernel code is emulated: a loop of %.1f ms takes %.0f ms or more in a guest"
@@ -185,7 +190,7 @@ static bool watch_child(int pidfd, int in, struct bx_kvm_verdict *v)
     if (r == -ETIMEDOUT) {
         v->guest_ns = RUN_NS;
         judge_times(v);
-        return used >= FAIR_SHARE_NS;
+        return is_slow(used, v->host_ns);
     }
     if (r == -ETIME) {
         judge(v, BX_KVM_BROKEN, "making a virtual machine took over %d ms", (int)(SETUP_NS / BX_MS));
