@@ -48,6 +48,7 @@ struct unpack {
     struct late *late;
     size_t nlate, cap;
     char *in, *out; /* chunks: from the stream, to files */
+    bool any;       /* something came at all */
     boxlite_error *error;
 };
 
@@ -56,13 +57,19 @@ static la_ssize_t get(struct archive *a, void *data, const void **ret)
     struct unpack *u = data;
     (void)a;
     *ret = u->in;
-    return bx_copy_read(u->copy, u->in, CHUNK, &u->error);
+    ssize_t n = bx_copy_read(u->copy, u->in, CHUNK, &u->error);
+    u->any = u->any || n > 0;
+    return n;
 }
 
 static int broke(struct unpack *u, boxlite_error **err)
 {
     if (u->error) {
         return bx_fail_again(err, u->error);
+    }
+    int r = u->any ? 0 : bx_copy_finish(u->copy, err); /* it may have said why there is nothing */
+    if (r < 0) {
+        return r;
     }
     const char *why = archive_error_string(u->archive);
     return bx_fail(err, BOXLITE_E_INTEGRITY, "the archive from the box is damaged: %s",
@@ -204,6 +211,7 @@ static int make_link(int dirfd, const char *base, const char *path, struct archi
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, mtime_of(e)};
     const char *target = archive_entry_symlink(e);
+    target = target ? target : archive_entry_symlink_utf8(e);
     if (!target || !*target) {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent the link %s without a target", path);
     }
@@ -254,7 +262,7 @@ static int make_entry(struct unpack *u, struct archive_entry *e, boxlite_error *
     const char *name = archive_entry_pathname(e), *base;
     mode_t type = archive_entry_filetype(e);
 
-    name = name ? name : archive_entry_pathname_utf8(e);
+    name = name ? name : archive_entry_pathname_utf8(e); /* the locale may not know all letters */
     int r = place_of(u, name ? name : "", &path, err);
     if (r < 0) {
         return r;
@@ -311,7 +319,6 @@ static int unpack_all(struct unpack *u, boxlite_error **err)
     int a, r = 0;
 
     if (archive_read_support_format_tar(u->archive) != ARCHIVE_OK
-        || archive_read_set_options(u->archive, "hdrcharset=BINARY") < ARCHIVE_WARN
         || archive_read_open(u->archive, u, NULL, get, NULL) != ARCHIVE_OK) {
         return broke(u, err);
     }
