@@ -227,14 +227,21 @@ static int by_name(const void *a, const void *b)
 
 int bx_kernel_list(int home_fd, struct bx_kernel ***ret, size_t *ret_n, boxlite_error **err)
 {
-    struct bx_kernel **list = calloc(KERNELS_MAX + 1, sizeof(*list));
-    int fd = bx_open_dir(home_fd, "kernels", 0);
-    _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    size_t n = 0;
-    if (!list || (!dir && fd != -ENOENT)) {
-        free(list);
-        return fd < 0 ? bx_fail_errno(err, BOXLITE_E_IO, fd, "opening kernels/") : bx_fail_oom(err);
+    _cleanup_close_ int fd = bx_open_dir(home_fd, "kernels", 0);
+    if (fd < 0 && fd != -ENOENT) {
+        return bx_fail_errno(err, BOXLITE_E_IO, fd, "opening kernels/");
     }
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    _cleanup_closedir_ DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    struct bx_kernel **list = calloc(KERNELS_MAX + 1, sizeof(*list));
+    if (!list || (fd >= 0 && !dir)) {
+        free(list);
+        if (copy >= 0 && !dir) {
+            (void)close(copy);
+        }
+        return bx_fail_oom(err);
+    }
+    size_t n = 0;
     const struct dirent *e;
     while (dir && n < KERNELS_MAX && (e = readdir(dir))) {
         _cleanup_close_ int kernel = -1;
@@ -244,7 +251,7 @@ int bx_kernel_list(int home_fd, struct bx_kernel ***ret, size_t *ret_n, boxlite_
             n++;
         }
     }
-    qsort(list, n, sizeof(list[0]), by_name);
+    qsort(list, n, sizeof(struct bx_kernel *), by_name);
     *ret = list;
     *ret_n = n;
     return 0;
