@@ -54,6 +54,7 @@ struct bx_shim_world {
                        struct bx_passt_net *ret_net, boxlite_error **err);
     void (*passt_free)(struct bx_passt *p);
     int (*rootfs_check)(int fd, const char *what, boxlite_error **err);
+    void (*running)(const struct bx_log *log); /* nothing is started any more from here on; may be NULL */
     uint64_t spool_max;
     uint32_t boot_quiet_ms;  /* a boot without any sign of life for so long has failed */
     uint32_t boot_ms;        /* and any boot that takes longer */
@@ -355,6 +356,7 @@ int bx_shim_request(struct bx_shim_client *c, const struct bx_msg *m); /* -EPROT
 void bx_shim_answer_wait(struct bx_shim_client *c, uint64_t request, void *exec);
 
 /* ---- shim_jail */
-void bx_shim_jail_early(const struct bx_log *log);
+void bx_shim_jail_early(const struct bx_log *log); /* first thing */
+void bx_shim_jail_late(const struct bx_log *log);  /* once engine and network run */
 
 #endif

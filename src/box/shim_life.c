@@ -279,6 +279,9 @@ void bx_shim_agent_ready(struct bx_shim *s)
         return;
     }
     s->phase = BX_PHASE_RUNNING;
+    if (s->world.running) {
+        s->world.running(&s->log);
+    }
     if (!s->suspicion) {
         set_step(s, BX_NEVER);
     }

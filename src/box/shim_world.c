@@ -12,7 +12,8 @@
 #include "base/error.h"
 
 /* The cheap check of a squashfs that a kernel would refuse or run out of: magic, and bytes_used of the super block
- * against the file's size. The shim does not link libsquashfs for it. */
+ * against the file's size. bx_rootfs_check() looks closer, but would bring
+ * libsquashfs into a process that there is one of for each box. */
 static int check_rootfs(int fd, const char *what, boxlite_error **err)
 {
     struct {
@@ -34,22 +35,12 @@ static int check_rootfs(int fd, const char *what, boxlite_error **err)
     return 0;
 }
 
-static int no_network(struct bx_loop *loop, const struct bx_log *log, int log_fd,
-                      bx_passt_ended_fn ended, void *data, struct bx_passt **ret, int *ret_fd,
-                      struct bx_passt_net *ret_net, boxlite_error **err)
-{
-    return bx_fail(err, BOXLITE_E_UNSUPPORTED, "network \"user\" is not in this build");
-}
-
-static void free_nothing(struct bx_passt *p)
-{
-}
-
 const struct bx_shim_world bx_shim_real_world = {
     .choose = bx_engine_choose,
-    .passt_start = no_network,
-    .passt_free = free_nothing,
+    .passt_start = bx_passt_start,
+    .passt_free = bx_passt_free,
     .rootfs_check = check_rootfs,
+    .running = bx_shim_jail_late,
     .spool_max = BX_SPOOL_MAX,
     /* Without KVM, and with many boxes at once on few CPUs, a boot takes many times its usual second. */
     .boot_quiet_ms = 60000,

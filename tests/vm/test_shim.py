@@ -285,3 +285,12 @@ def test_a_guest_that_cannot_boot_shows_its_console(new_box):
     assert -s["CODE_NEG"] == E_GUEST
     assert b"panic" in s["ERROR"] and b"console" in s["HINT"]
     assert b.exit()["error"].encode() == s["ERROR"]
+
+
+def test_the_running_shim_is_jailed(shared, client):
+    with open(f"/proc/{shared.shim.pid}/status") as f:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
+    with open(f"/proc/{shared.shim.pid}/limits") as f:
+        assert [line.split()[4] for line in f if line.startswith("Max core file size")] == ["0"]
