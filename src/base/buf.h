@@ -20,7 +20,10 @@ struct bx_buf {
     size_t cap;    /* allocation size */
     size_t max;    /* most bytes it may hold */
 };
-#define BX_BUF_INIT(maximum) {.max = (maximum)}
+#define BX_BUF_INIT(maximum)                                                                       \
+    {                                                                                              \
+        .max = (maximum)                                                                           \
+    }
 
 void bx_buf_done(struct bx_buf *b);
 #define _cleanup_buf_ _cleanup_(bx_buf_done)

@@ -148,8 +148,8 @@ int bx_write_file(int dirfd, const char *path, const void *data, size_t size, mo
         return fd;
     }
     int r = bx_write_full(fd, data, size);
-    if (r == 0
-        && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || renameat(parent, tmp, parent, name) < 0)) {
+    if (r == 0 &&
+        (fchmod(fd, mode) < 0 || fsync(fd) < 0 || renameat(parent, tmp, parent, name) < 0)) {
         r = -errno;
     }
     if (r < 0) {
@@ -235,8 +235,8 @@ int bx_copy_sparse(int src, int dst)
     if (fstat(src, &s) < 0 || fstat(dst, &d) < 0) {
         return -errno;
     }
-    if (!S_ISREG(s.st_mode) || !S_ISREG(d.st_mode)
-        || (s.st_dev == d.st_dev && s.st_ino == d.st_ino)) {
+    if (!S_ISREG(s.st_mode) || !S_ISREG(d.st_mode) ||
+        (s.st_dev == d.st_dev && s.st_ino == d.st_ino)) {
         return -EINVAL;
     }
     if (ftruncate(dst, 0) < 0) {

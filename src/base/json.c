@@ -39,8 +39,7 @@ static size_t nesting(const char *s, size_t len)
     return most;
 }
 
-int bx_json_parse(const void *data, size_t len, const char *what, json_t **ret,
-                  boxlite_error **err)
+int bx_json_parse(const void *data, size_t len, const char *what, json_t **ret, boxlite_error **err)
 {
     if (len && nesting(data, len) > BX_JSON_MAX_DEPTH) {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "%s: nested deeper than %d levels", what,
@@ -143,10 +142,8 @@ int bx_json_u64(const json_t *obj, const char *key, bool optional, uint64_t max,
     if (r <= 0) {
         return r;
     }
-    if (!json_is_integer(v) || json_integer_value(v) < 0
-        || (uint64_t)json_integer_value(v) > max) {
-        return bx_fail(err, BOXLITE_E_INTEGRITY, "%s: not an integer from 0 to %" PRIu64, key,
-                       max);
+    if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) > max) {
+        return bx_fail(err, BOXLITE_E_INTEGRITY, "%s: not an integer from 0 to %" PRIu64, key, max);
     }
     *ret = (uint64_t)json_integer_value(v);
     return 0;
@@ -207,10 +204,10 @@ int bx_json_strv(const json_t *obj, const char *key, bool optional, struct bx_st
     }
     size_t before = sv->n, i;
     const json_t *v;
-    json_array_foreach(list, i, v) {
-        r = json_is_string(v)
-                ? bx_strv_add_mem(sv, json_string_value(v), json_string_length(v))
-                : -EINVAL;
+    json_array_foreach(list, i, v)
+    {
+        r = json_is_string(v) ? bx_strv_add_mem(sv, json_string_value(v), json_string_length(v))
+                              : -EINVAL;
         if (r < 0) {
             bx_strv_truncate(sv, before);
             return r == -ENOMEM  ? bx_fail_oom(err)

@@ -147,8 +147,8 @@ static void heap_up(struct bx_loop *loop, size_t slot, struct bx_source *s)
 static void heap_down(struct bx_loop *loop, size_t slot, struct bx_source *s)
 {
     for (size_t child; (child = 2 * slot + 1) < loop->heap_len; slot = child) {
-        if (child + 1 < loop->heap_len
-            && loop->heap[child + 1]->deadline < loop->heap[child]->deadline) {
+        if (child + 1 < loop->heap_len &&
+            loop->heap[child + 1]->deadline < loop->heap[child]->deadline) {
             child++;
         }
         if (loop->heap[child]->deadline >= s->deadline) {

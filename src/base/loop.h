@@ -20,11 +20,12 @@
 struct bx_loop;
 struct bx_source;
 
-typedef void (*bx_fd_fn)(void *data, uint32_t events); /* EPOLLIN | EPOLLOUT | EPOLLHUP | EPOLLERR */
+typedef void (*bx_fd_fn)(void *data,
+                         uint32_t events); /* EPOLLIN | EPOLLOUT | EPOLLHUP | EPOLLERR */
 typedef void (*bx_call_fn)(void *data);
 typedef void (*bx_child_fn)(void *data, const siginfo_t *status);
 
-int bx_loop_new(struct bx_loop **ret); /* 0 or -errno, as all here */
+int bx_loop_new(struct bx_loop **ret);   /* 0 or -errno, as all here */
 void bx_loop_free(struct bx_loop *loop); /* frees remaining sources (not their descriptors) */
 int bx_loop_fd(const struct bx_loop *loop);
 /* Waits at most timeout_ms (-1: for ever) and handles one batch of events: their number (0 also when a

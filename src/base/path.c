@@ -320,6 +320,6 @@ int bx_mkstempat(int dirfd, const char *prefix, char *ret, size_t size)
 bool bx_is_filename(const char *name)
 {
     size_t n = strlen(name);
-    return n > 0 && n <= NAME_MAX && !strchr(name, '/') && !bx_streq(name, ".")
-           && !bx_streq(name, "..");
+    return n > 0 && n <= NAME_MAX && !strchr(name, '/') && !bx_streq(name, ".") &&
+           !bx_streq(name, "..");
 }

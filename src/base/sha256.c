@@ -77,6 +77,6 @@ int bx_sha256_mem(const void *data, size_t len, char *ret)
 
 bool bx_digest_valid(const char *s)
 {
-    return strncmp(s, PREFIX, PREFIX_LEN) == 0 && strlen(s) == BX_DIGEST_LEN
-           && strspn(s + PREFIX_LEN, "0123456789abcdef") == BX_DIGEST_LEN - PREFIX_LEN;
+    return strncmp(s, PREFIX, PREFIX_LEN) == 0 && strlen(s) == BX_DIGEST_LEN &&
+           strspn(s + PREFIX_LEN, "0123456789abcdef") == BX_DIGEST_LEN - PREFIX_LEN;
 }

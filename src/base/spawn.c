@@ -51,9 +51,12 @@ extern char **environ;
 enum step { STEP_PARENT, STEP_SESSION, STEP_FDS, STEP_LIMITS, STEP_HOOK, STEP_EXEC };
 
 static const char *const step_names[] = {
-    [STEP_PARENT] = "parent-death signal", [STEP_SESSION] = "new session",
-    [STEP_FDS] = "descriptors",            [STEP_LIMITS] = "limits",
-    [STEP_HOOK] = "set-up",                [STEP_EXEC] = NULL,
+    [STEP_PARENT] = "parent-death signal",
+    [STEP_SESSION] = "new session",
+    [STEP_FDS] = "descriptors",
+    [STEP_LIMITS] = "limits",
+    [STEP_HOOK] = "set-up",
+    [STEP_EXEC] = NULL,
 };
 
 struct bad_news {

@@ -24,17 +24,18 @@ struct bx_spawn_limit {
 };
 
 struct bx_spawn {
-    const char *path;        /* searched in PATH if it has no slash */
-    const char *const *argv; /* NULL-terminated */
-    const char *const *envp; /* NULL: this process' */
+    const char *path;              /* searched in PATH if it has no slash */
+    const char *const *argv;       /* NULL-terminated */
+    const char *const *envp;       /* NULL: this process' */
     const struct bx_spawn_fd *fds; /* 0, 1, 2 not named here become /dev/null */
     size_t nfds;
     const struct bx_spawn_limit *limits;
     size_t nlimits;
-    int death_signal;  /* sent when the calling thread ends; 0: none */
-    bool new_session;  /* setsid */
+    int death_signal; /* sent when the calling thread ends; 0: none */
+    bool new_session; /* setsid */
     bool no_new_privs;
-    int (*child)(void *data); /* last step in the child before exec, async-signal-safe: 0 or -errno */
+    int (*child)(
+        void *data); /* last step in the child before exec, async-signal-safe: 0 or -errno */
     void *child_data;
 };
 

@@ -75,8 +75,8 @@ static int unit_shift(const char *s)
         const char *name;
         int shift;
     } units[] = {
-        {"", 0},    {"b", 0},   {"k", 10},   {"kb", 10},  {"kib", 10}, {"m", 20},   {"mb", 20},
-        {"mib", 20}, {"g", 30}, {"gb", 30},  {"gib", 30}, {"t", 40},   {"tb", 40},  {"tib", 40},
+        {"", 0},     {"b", 0},  {"k", 10},  {"kb", 10},  {"kib", 10}, {"m", 20},  {"mb", 20},
+        {"mib", 20}, {"g", 30}, {"gb", 30}, {"gib", 30}, {"t", 40},   {"tb", 40}, {"tib", 40},
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(units); i++) {
         if (strcasecmp(s, units[i].name) == 0) {
@@ -193,8 +193,8 @@ bool bx_utf8_valid(const char *s, size_t len)
 /* Characters that move the cursor, break the line or change the order of what is shown. */
 static bool is_unprintable(uint32_t c)
 {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e)
-           || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0xfeff;
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f || c == 0xfeff;
 }
 
 /* Writes the escaped form of the character at p (n bytes, one bad byte if !good) to out, which has

@@ -51,13 +51,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     get_everything(v, "a");
     const char *key;
     json_t *member;
-    json_object_foreach(v, key, member) {
+    json_object_foreach(v, key, member)
+    {
         get_everything(v, key);
     }
     _cleanup_free_ char *text = bx_json_text(v);
     _cleanup_json_ json_t *again = NULL;
-    if (!text || bx_json_parse(text, strlen(text), "text", &again, NULL) < 0
-        || !json_equal(v, again)) {
+    if (!text || bx_json_parse(text, strlen(text), "text", &again, NULL) < 0 ||
+        !json_equal(v, again)) {
         abort();
     }
     return 0;

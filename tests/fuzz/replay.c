@@ -4,7 +4,7 @@
  *
  * Every file of the corpus goes in as it is, then a fixed number of mutations of them, made by a
  * generator with a fixed seed, so that a failure comes again in the next run. Each input lies in
- * memory of exactly its size, where a sanitizer or valgrind sees a read behind its end. On a crash the
+ * memory of exactly its size, where a sanitizer sees a read behind its end. On a crash the
  * last input is in ./replay-crash.bin of the working folder.
  */
 #include <dirent.h>
@@ -192,9 +192,8 @@ static size_t insert_piece(uint8_t *buf, size_t size)
 
 static void feed_mutation(uint8_t *buf)
 {
-    static size_t (*const mutations[])(uint8_t *, size_t) = {flip_bit,     set_byte,
-                                                             set_number,   delete_range,
-                                                             insert_noise, insert_piece};
+    static size_t (*const mutations[])(uint8_t *, size_t) = {
+        flip_bit, set_byte, set_number, delete_range, insert_noise, insert_piece};
     const struct input *in = &corpus[below((uint32_t)corpus_len)];
     size_t size = in->size;
     memcpy(buf, in->data, size);

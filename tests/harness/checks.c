@@ -110,8 +110,7 @@ void harness_fails(const char *file, int line, const char *what, int code, intma
     }
     if (error_slot && boxlite_error_code(error_slot) != code) {
         harness_fail(file, line, "%s returned %s, but its error says %s", what,
-                     boxlite_error_name(code),
-                     boxlite_error_name(boxlite_error_code(error_slot)));
+                     boxlite_error_name(code), boxlite_error_name(boxlite_error_code(error_slot)));
     }
 }
 

@@ -105,7 +105,7 @@ int tmpdir_fd(void);
 void reap_orphans(void);
 /* True once the condition holds, polled with short naps, 10 s at most: only for what gives no event. */
 bool eventually(bool (*condition)(void *data), void *data);
-/* Nanoseconds are multiplied by it where the machine is slowed by a sanitizer or valgrind. */
+/* Nanoseconds are multiplied by it where the machine is slowed by a sanitizer. */
 unsigned time_scale(void);
 
 /* Failing allocations. The body runs again and again, with its 1st, 2nd, … allocation failing, until

@@ -23,7 +23,8 @@ static int run_victim(const char *name, struct bx_buf *out)
     int status = -1;
     const char *argv[] = {path, name, NULL};
     struct bx_spawn spec = {.path = path, .argv = argv, .death_signal = SIGKILL};
-    ASSERT_OK(bx_run(&spec, out, NULL, bx_deadline_ms(15000 * (int64_t)time_scale()), &status, ERR));
+    ASSERT_OK(
+        bx_run(&spec, out, NULL, bx_deadline_ms(15000 * (int64_t)time_scale()), &status, ERR));
     return status;
 }
 

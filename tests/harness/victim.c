@@ -123,7 +123,8 @@ TEST(leaves_folder_and_fails)
 
 TEST(torture_without_allocation)
 {
-    TORTURE {
+    TORTURE
+    {
         ASSERT(!allocation_failed());
     }
 }
@@ -138,7 +139,8 @@ static int first_byte_of_copy(const char *s)
 
 TEST(torture_finds_unchecked_allocation)
 {
-    TORTURE {
+    TORTURE
+    {
         ASSERT_EQ(first_byte_of_copy("x"), 'x');
     }
 }

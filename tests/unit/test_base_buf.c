@@ -139,7 +139,8 @@ TEST(a_tail_keeps_the_last_bytes)
 
 TEST(every_allocation_may_fail)
 {
-    TORTURE {
+    TORTURE
+    {
         _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
         size_t len = 0;
         int r = 0;
@@ -151,7 +152,8 @@ TEST(every_allocation_may_fail)
         ASSERT_EQ(b.len, len);
         ASSERT_EQ(strlen(bx_buf_str(&b)), len);
     }
-    TORTURE {
+    TORTURE
+    {
         _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(100);
         int r = bx_buf_appends(&b, "abc");
         bx_buf_consume(&b, 1);

@@ -49,11 +49,11 @@ TEST(errno_makes_only_io_finer)
     static const struct {
         int code, errnum, want;
     } cases[] = {
-        {BOXLITE_E_IO, ENOSPC, BOXLITE_E_NO_SPACE}, {BOXLITE_E_IO, EDQUOT, BOXLITE_E_NO_SPACE},
+        {BOXLITE_E_IO, ENOSPC, BOXLITE_E_NO_SPACE},  {BOXLITE_E_IO, EDQUOT, BOXLITE_E_NO_SPACE},
         {BOXLITE_E_IO, ENOMEM, BOXLITE_E_NO_MEMORY}, {BOXLITE_E_IO, EACCES, BOXLITE_E_DENIED},
-        {BOXLITE_E_IO, EPERM, BOXLITE_E_DENIED},    {BOXLITE_E_IO, ENOENT, BOXLITE_E_NOT_FOUND},
-        {BOXLITE_E_IO, EIO, BOXLITE_E_IO},          {BOXLITE_E_ENGINE, ENOENT, BOXLITE_E_ENGINE},
-        {BOXLITE_E_GUEST, EACCES, BOXLITE_E_GUEST}, {BOXLITE_E_IO, -ENOSPC, BOXLITE_E_NO_SPACE},
+        {BOXLITE_E_IO, EPERM, BOXLITE_E_DENIED},     {BOXLITE_E_IO, ENOENT, BOXLITE_E_NOT_FOUND},
+        {BOXLITE_E_IO, EIO, BOXLITE_E_IO},           {BOXLITE_E_ENGINE, ENOENT, BOXLITE_E_ENGINE},
+        {BOXLITE_E_GUEST, EACCES, BOXLITE_E_GUEST},  {BOXLITE_E_IO, -ENOSPC, BOXLITE_E_NO_SPACE},
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
         ASSERT_FAILS(cases[i].want, bx_fail_errno(ERR, cases[i].code, cases[i].errnum, "x"));
@@ -177,7 +177,8 @@ TEST(an_error_that_was_forgotten_is_replaced)
 
 TEST(every_allocation_may_fail)
 {
-    TORTURE {
+    TORTURE
+    {
         boxlite_error *err = NULL;
         int r = bx_fail_errno(&err, BOXLITE_E_IO, EIO, "reading");
         ASSERT(r == BOXLITE_E_IO || (r == BOXLITE_E_NO_MEMORY && allocation_failed()));
@@ -191,7 +192,8 @@ TEST(every_allocation_may_fail)
         }
         boxlite_error_free(err);
     }
-    TORTURE {
+    TORTURE
+    {
         boxlite_error *err = NULL;
         int r = bx_fail_copy(&err, BOXLITE_E_GUEST, 0, "m", "h");
         ASSERT(r == BOXLITE_E_GUEST || (r == BOXLITE_E_NO_MEMORY && allocation_failed()));

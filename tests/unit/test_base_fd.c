@@ -65,8 +65,8 @@ static int close_some_stdio(void)
     close(2);
     int r = bx_fix_stdio();
     char c;
-    return !(r == 0 && read(0, &c, 1) == 0 && write(2, "x", 1) == 1 && !is_cloexec(0)
-             && !is_cloexec(2));
+    return !(r == 0 && read(0, &c, 1) == 0 && write(2, "x", 1) == 1 && !is_cloexec(0) &&
+             !is_cloexec(2));
 }
 
 TEST(missing_standard_streams_become_dev_null)
@@ -102,8 +102,8 @@ TEST(all_but_the_kept_are_closed)
 static int close_all_without_close_range(void)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
-    if (!f || seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(close_range), 0) < 0
-        || seccomp_load(f) < 0) {
+    if (!f || seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(close_range), 0) < 0 ||
+        seccomp_load(f) < 0) {
         return 98;
     }
     seccomp_release(f);

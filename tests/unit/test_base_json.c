@@ -77,9 +77,9 @@ TEST(depth_is_bounded_before_the_parser_sees_it)
 
 TEST(getters_give_what_is_there)
 {
-    _cleanup_json_ json_t *o =
-        parse("{\"s\":\"text\",\"u\":7,\"i\":-7,\"t\":true,\"f\":false,\"a\":[1],\"o\":{},\"v\":[\"x\","
-              "\"y\"],\"n\":null}");
+    _cleanup_json_ json_t *o = parse(
+        "{\"s\":\"text\",\"u\":7,\"i\":-7,\"t\":true,\"f\":false,\"a\":[1],\"o\":{},\"v\":[\"x\","
+        "\"y\"],\"n\":null}");
     const char *s = NULL;
     uint64_t u = 0;
     int64_t i = 0;
@@ -125,7 +125,8 @@ TEST(absent_and_null_are_the_same)
 
 TEST(wrong_types_are_never_converted)
 {
-    _cleanup_json_ json_t *o = parse("{\"x\":[\"a\",1],\"n\":\"5\",\"r\":5.0,\"neg\":-1,\"big\":11}");
+    _cleanup_json_ json_t *o =
+        parse("{\"x\":[\"a\",1],\"n\":\"5\",\"r\":5.0,\"neg\":-1,\"big\":11}");
     const char *s = NULL;
     uint64_t u = 77;
     int64_t i = 77;
@@ -216,7 +217,11 @@ TEST(any_bytes_become_a_string)
     } cases[] = {
         {"plain", 5, "\"plain\""},
         {"", 0, "\"\""},
-        {"a\xff" "b", 3, "\"a\xef\xbf\xbd" "b\""},
+        {"a\xff"
+         "b",
+         3,
+         "\"a\xef\xbf\xbd"
+         "b\""},
         {"\xe2\x82", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
         {"a\0b", 3, "\"a\\u0000b\""},
         {"\x1b\"\\", 3, "\"\\u001B\\\"\\\\\""},
@@ -245,7 +250,8 @@ TEST(vectors_become_lists)
 TEST(every_allocation_may_fail)
 {
     const char *text = "{\"a\":[\"x\",\"y\"],\"b\":{\"c\":\"\xc3\xbc\"},\"d\":1.5}";
-    TORTURE {
+    TORTURE
+    {
         json_t *v = NULL;
         boxlite_error *err = NULL;
         _cleanup_strv_ struct bx_strv sv = {0};

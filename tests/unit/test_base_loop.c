@@ -234,9 +234,9 @@ TEST(timers_fire_in_the_order_of_deadlines)
         t[i] = (struct numbered){&order, place};
         ASSERT_EQ(bx_loop_add_timer(loop, base + (uint64_t)place, note, &t[i], &src[i]), 0);
     }
-    bx_source_free(src[0]);                    /* place 0 */
-    bx_source_set_deadline(src[1], BX_NEVER);  /* place 37 */
-    bx_source_set_deadline(src[2], base - 1);  /* place 24: now the first */
+    bx_source_free(src[0]);                   /* place 0 */
+    bx_source_set_deadline(src[1], BX_NEVER); /* place 37 */
+    bx_source_set_deadline(src[2], base - 1); /* place 24: now the first */
     ASSERT_EQ(bx_loop_dispatch(loop, -1), N - 2);
     ASSERT_EQ(order.n, N - 2);
     ASSERT_EQ(order.at[0], 24);
@@ -555,7 +555,8 @@ TEST(every_allocation_may_fail)
 {
     int p[2];
     ASSERT_EQ(bx_pipe(p), 0);
-    TORTURE {
+    TORTURE
+    {
         struct seen s = {0};
         struct bx_loop *loop = NULL;
         int r = bx_loop_new(&loop);

@@ -56,7 +56,8 @@ TEST(digests_have_one_form)
 
 TEST(a_digest_survives_lack_of_memory)
 {
-    TORTURE {
+    TORTURE
+    {
         char d[BX_DIGEST_LEN + 1] = "";
         int r = bx_sha256_mem("abc", 3, d);
         ASSERT_EQ(r, allocation_failed() ? -ENOMEM : 0);
@@ -119,11 +120,21 @@ TEST(ages_read_as_dockers)
         int64_t age;
         const char *text;
     } cases[] = {
-        {-5, "Less than a second ago"}, {0, "Less than a second ago"}, {1, "1 second ago"},
-        {59, "59 seconds ago"},  {60, "About a minute ago"},  {119, "About a minute ago"},
-        {180, "3 minutes ago"},  {3600, "About an hour ago"}, {7200, "2 hours ago"},
-        {172799, "47 hours ago"}, {172800, "2 days ago"},     {14 * 86400, "2 weeks ago"},
-        {60 * 86400, "2 months ago"}, {729 * 86400, "24 months ago"}, {730 * 86400, "2 years ago"},
+        {-5, "Less than a second ago"},
+        {0, "Less than a second ago"},
+        {1, "1 second ago"},
+        {59, "59 seconds ago"},
+        {60, "About a minute ago"},
+        {119, "About a minute ago"},
+        {180, "3 minutes ago"},
+        {3600, "About an hour ago"},
+        {7200, "2 hours ago"},
+        {172799, "47 hours ago"},
+        {172800, "2 days ago"},
+        {14 * 86400, "2 weeks ago"},
+        {60 * 86400, "2 months ago"},
+        {729 * 86400, "24 months ago"},
+        {730 * 86400, "2 years ago"},
     };
     char buf[64];
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {

@@ -18,7 +18,7 @@
 TEST(joining_gives_one_slash)
 {
     static const char *const cases[][3] = {
-        {"a", "b", "a/b"}, {"a/", "b", "a/b"},   {"a//", "//b", "a/b"}, {"/", "b", "/b"},
+        {"a", "b", "a/b"}, {"a/", "b", "a/b"},          {"a//", "//b", "a/b"}, {"/", "b", "/b"},
         {"", "b", "/b"},   {"/a/b", "c/d", "/a/b/c/d"}, {"a", "", "a/"},
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
@@ -36,7 +36,8 @@ TEST(absolute_paths)
     _cleanup_free_ char *b = bx_path_absolute("f");
     ASSERT_STREQ(b, want);
     ASSERT_EQ(chdir("/"), 0);
-    TORTURE {
+    TORTURE
+    {
         _cleanup_free_ char *t = bx_path_absolute("f");
         ASSERT_EQ(t == NULL, allocation_failed());
     }
@@ -151,10 +152,9 @@ static int remove_locked_tree(void)
     if (setgid(65534) < 0 || setuid(65534) < 0) {
         return 1;
     }
-    if (mkdirat(tmpdir_fd(), "t", 0700) < 0 || mkdirat(tmpdir_fd(), "t/locked", 0700) < 0
-        || mkdirat(tmpdir_fd(), "t/locked/x", 0700) < 0 || mkdirat(tmpdir_fd(), "t/none", 0) < 0
-        || fchmodat(tmpdir_fd(), "t/locked", 0500, 0) < 0
-        || fchmodat(tmpdir_fd(), "t", 0500, 0) < 0) {
+    if (mkdirat(tmpdir_fd(), "t", 0700) < 0 || mkdirat(tmpdir_fd(), "t/locked", 0700) < 0 ||
+        mkdirat(tmpdir_fd(), "t/locked/x", 0700) < 0 || mkdirat(tmpdir_fd(), "t/none", 0) < 0 ||
+        fchmodat(tmpdir_fd(), "t/locked", 0500, 0) < 0 || fchmodat(tmpdir_fd(), "t", 0500, 0) < 0) {
         return 2;
     }
     return bx_rm_rf(tmpdir_fd(), "t") == 0 && !exists("t") ? 0 : 3;

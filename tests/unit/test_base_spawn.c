@@ -31,7 +31,8 @@ static int sh_with(struct bx_spawn spec, const char *script, struct bx_buf *out)
     spec.path = "sh";
     spec.argv = argv;
     int status = -1;
-    ASSERT_OK(bx_run(&spec, out, NULL, bx_deadline_ms(10000 * (int64_t)time_scale()), &status, ERR));
+    ASSERT_OK(
+        bx_run(&spec, out, NULL, bx_deadline_ms(10000 * (int64_t)time_scale()), &status, ERR));
     return status;
 }
 
@@ -101,7 +102,11 @@ TEST(a_program_that_cannot_be_started_is_the_calls_error)
     ASSERT_FAILS(BOXLITE_E_DENIED, bx_spawn(&spec, &pid, &pidfd, ERR));
     spec.path = tmpdir();
     ASSERT_FAILS(BOXLITE_E_DENIED, bx_spawn(&spec, &pid, &pidfd, ERR));
-    ASSERT_EQ(bx_write_file(tmpdir_fd(), "bad", "\x7f" "ELFnonsense", 12, 0700), 0);
+    ASSERT_EQ(bx_write_file(tmpdir_fd(), "bad",
+                            "\x7f"
+                            "ELFnonsense",
+                            12, 0700),
+              0);
     _cleanup_free_ char *bad = bx_path_join(tmpdir(), "bad");
     spec.path = bad;
     ASSERT_FAILS(BOXLITE_E_IO, bx_spawn(&spec, &pid, &pidfd, ERR));
@@ -158,8 +163,8 @@ TEST(no_order_of_the_map_overwrites_a_source)
     };
     char script[200];
     snprintf(script, sizeof(script),
-             "for n in %d %d %d 0 9 %d; do readlink /proc/self/fd/$n | sed 's/.*\\///'; done", fd[0],
-             fd[1], fd[3], fd[2]);
+             "for n in %d %d %d 0 9 %d; do readlink /proc/self/fd/$n | sed 's/.*\\///'; done",
+             fd[0], fd[1], fd[3], fd[2]);
     _cleanup_buf_ struct bx_buf out = BX_BUF_INIT(1000);
     ASSERT_EQ(sh_with((struct bx_spawn){.fds = map, .nfds = BX_ARRAY_SIZE(map)}, script, &out), 0);
     ASSERT_STREQ(bx_buf_str(&out), "b\na\nc\nd\na\nc\n");
@@ -313,7 +318,8 @@ TEST(programs_are_found_in_system_folders_too)
     _cleanup_free_ char *c = bx_find_program("env");
     ASSERT(c && !bx_startswith(c, tmpdir()));
     ASSERT_EQ(chdir(tmpdir()), 0);
-    ASSERT_EQ(setenv("PATH", ".", 1), 0); /* where the user happens to stand is no folder of programs */
+    ASSERT_EQ(setenv("PATH", ".", 1),
+              0); /* where the user happens to stand is no folder of programs */
     _cleanup_free_ char *d = bx_find_program("sh");
     ASSERT(d && d[0] == '/');
     ASSERT_EQ(unsetenv("PATH"), 0);
@@ -327,7 +333,8 @@ TEST(programs_are_found_in_system_folders_too)
 TEST(every_allocation_may_fail)
 {
     const char *argv[] = {"true", NULL};
-    TORTURE {
+    TORTURE
+    {
         struct bx_spawn spec = {.path = "true", .argv = argv};
         boxlite_error *err = NULL;
         int status = -1;

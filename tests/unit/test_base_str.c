@@ -26,8 +26,8 @@ TEST(numbers_are_parsed_strictly)
     ASSERT(v == UINT64_MAX);
     ASSERT_EQ(bx_parse_u64("007", 10, &v), 0);
     ASSERT_EQ(v, 7);
-    static const char *const bad[] = {"", " 1", "1 ", "+1", "-1", "0x10", "1e3", "1.0", "one",
-                                      "99999999999999999999x"};
+    static const char *const bad[] = {"",     " 1",  "1 ",  "+1",  "-1",
+                                      "0x10", "1e3", "1.0", "one", "99999999999999999999x"};
     for (size_t i = 0; i < BX_ARRAY_SIZE(bad); i++) {
         ASSERT_EQ(bx_parse_u64(bad[i], UINT64_MAX, &v), -EINVAL);
     }
@@ -60,7 +60,7 @@ TEST(sizes_have_units_of_1024)
         ASSERT_EQ(bx_parse_size(good[i].text, &v), 0);
         ASSERT_EQ(v, good[i].bytes);
     }
-    static const char *const bad[] = {"",   "k",  "-1",   "1 k", "1kk", "1.5",   "1.",
+    static const char *const bad[] = {"",   "k",   "-1",   "1 k", "1kk", "1.5",    "1.",
                                       ".5", "1.k", "1,5G", "G1",  "1e3", "1.5.5k", "1.1234567k"};
     v = 77;
     for (size_t i = 0; i < BX_ARRAY_SIZE(bad); i++) {
@@ -78,10 +78,20 @@ TEST(sizes_are_shown_in_three_digits)
         uint64_t bytes;
         const char *text;
     } cases[] = {
-        {0, "0 B"},           {999, "999 B"},         {1000, "1 kB"},      {1500, "1.5 kB"},
-        {1234, "1.23 kB"},    {12345, "12.3 kB"},     {123456, "123 kB"},  {999499, "999 kB"},
-        {999500, "1 MB"},     {9995, "10 kB"},        {99950, "100 kB"},   {1050000, "1.05 MB"},
-        {UINT64_MAX, "18.4 EB"}, {UINT64_C(1500000000), "1.5 GB"},
+        {0, "0 B"},
+        {999, "999 B"},
+        {1000, "1 kB"},
+        {1500, "1.5 kB"},
+        {1234, "1.23 kB"},
+        {12345, "12.3 kB"},
+        {123456, "123 kB"},
+        {999499, "999 kB"},
+        {999500, "1 MB"},
+        {9995, "10 kB"},
+        {99950, "100 kB"},
+        {1050000, "1.05 MB"},
+        {UINT64_MAX, "18.4 EB"},
+        {UINT64_C(1500000000), "1.5 GB"},
     };
     char buf[16];
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
@@ -91,8 +101,14 @@ TEST(sizes_are_shown_in_three_digits)
 
 TEST(utf8_is_checked_as_the_standard_says)
 {
-    static const char *const good[] = {"", "abc", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
-                                       "\xed\x9f\xbf", "\xee\x80\x80", "\xf0\x90\x80\x80",
+    static const char *const good[] = {"",
+                                       "abc",
+                                       "\xc2\x80",
+                                       "\xdf\xbf",
+                                       "\xe0\xa0\x80",
+                                       "\xed\x9f\xbf",
+                                       "\xee\x80\x80",
+                                       "\xf0\x90\x80\x80",
                                        "\xf4\x8f\xbf\xbf"};
     for (size_t i = 0; i < BX_ARRAY_SIZE(good); i++) {
         ASSERT(bx_utf8_valid(good[i], strlen(good[i])));
@@ -105,7 +121,9 @@ TEST(utf8_is_checked_as_the_standard_says)
         "\xf0\x80\x80\x80", /* overlong */
         "\xed\xa0\x80",     /* surrogate */
         "\xf4\x90\x80\x80", /* over U+10FFFF */
-        "\xff", "\xe2\x28\xa1", "a\xe2\x82",
+        "\xff",
+        "\xe2\x28\xa1",
+        "a\xe2\x82",
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(bad); i++) {
         ASSERT(!bx_utf8_valid(bad[i], strlen(bad[i])));
@@ -128,7 +146,7 @@ TEST(escaping_makes_text_harmless)
     expect_escape("a\0b", 3, 100, "a\\x00b");
     expect_escape("gr\xc3\xbc\xc3\x9f", 6, 100, "gr\xc3\xbc\xc3\x9f");
     expect_escape("\xff\xc3", 2, 100, "\\xff\\xc3");
-    expect_escape("\xc2\x9b", 2, 100, "\\xc2\\x9b");         /* CSI as one character */
+    expect_escape("\xc2\x9b", 2, 100, "\\xc2\\x9b");          /* CSI as one character */
     expect_escape("\xe2\x80\xae", 3, 100, "\\xe2\\x80\\xae"); /* right-to-left override */
 }
 
@@ -146,7 +164,8 @@ TEST(escaping_is_cut_at_whole_characters)
 
 TEST(escaping_survives_lack_of_memory)
 {
-    TORTURE {
+    TORTURE
+    {
         _cleanup_free_ char *e = bx_escape("a\n", 2, 100);
         ASSERT_EQ(e == NULL, allocation_failed());
     }
@@ -225,13 +244,15 @@ TEST(a_copy_is_whole_or_not_made)
     ASSERT_NULL(sv.v[1]);
     ASSERT_EQ(bx_strv_copy(&sv, three, 2), 0);
     ASSERT_STREQ(sv.v[2], "2");
-    TORTURE {
+    TORTURE
+    {
         _cleanup_strv_ struct bx_strv t = {0};
         int r = bx_strv_copy(&t, three, 3);
         ASSERT_EQ(r, allocation_failed() ? -ENOMEM : 0);
         ASSERT_EQ(t.n, r == 0 ? 3 : 0);
     }
-    TORTURE {
+    TORTURE
+    {
         _cleanup_strv_ struct bx_strv t = {0};
         int r = bx_strv_setenv(&t, "A", "b");
         r = r ? r : bx_strv_setenv(&t, "A", "c");
