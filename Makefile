@@ -35,6 +35,7 @@ demo: home
 	@/usr/bin/python3 tools/demo
 
 check: setup all
+	@tools/setup --clients
 	@tools/test
 
 # The unit tests alone: seconds.

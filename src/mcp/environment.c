@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * environment.c: environments: boxes with a name that calls share. The default one is made when it is first used;
+ * others by create_environment. A box is attached to this process: it ends with it, however that ends, and is removed by
+ * its shim. An environment whose box was lost (guest crash, killed engine) is made afresh at its next use: the next
+ * command works, and its result says that earlier files are gone.
+ *
+ * States: IDLE (no box) -> STARTING -> READY -> IDLE again when the box is lost. Waiters exist in STARTING only.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/mcp.h"
+
+enum state { IDLE, STARTING, READY };
+
+struct waiter {
+    struct waiter *next;
+    mcp_ready_fn fn;
+    void *data;
+};
+
+struct mcp_environment {
+    struct mcp_environment *next;
+    struct mcp_environments *all;
+    char *name, *image;
+    uint32_t cpus;
+    uint64_t memory;
+    int network;
+    json_t *env;
+    enum state state;
+    boxlite_box *box;
+    struct waiter *waiters;
+    uint64_t start_ns, boot_ns;
+    unsigned starts;         /* boxes that this environment has had */
+    bool restart_untold;     /* no result has said yet that it began afresh */
+    bool gone;               /* dropped, and its box has ended: to be freed */
+    const void *slots[MCP_CALLS_MAX]; /* code files in use, by owner */
+};
+
+struct mcp_environments {
+    struct mcp_server *server;
+    struct mcp_environment *first;
+    struct mcp_environment *dropped; /* waiting for the end of their boxes */
+    unsigned count, serial;
+};
+
+struct mcp_environments *mcp_environments_new(struct mcp_server *s)
+{
+    struct mcp_environments *all = calloc(1, sizeof(*all));
+    if (all) {
+        all->server = s;
+    }
+    return all;
+}
+
+static void environment_free(struct mcp_environment *env)
+{
+    if (!env) {
+        return;
+    }
+    while (env->waiters) {
+        struct waiter *w = env->waiters;
+        env->waiters = w->next;
+        free(w);
+    }
+    boxlite_box_free(env->box);
+    json_decref(env->env);
+    free(env->name);
+    free(env->image);
+    free(env);
+}
+
+static void list_free(struct mcp_environment **list)
+{
+    while (*list) {
+        struct mcp_environment *env = *list;
+        *list = env->next;
+        environment_free(env);
+    }
+}
+
+void mcp_environments_free(struct mcp_environments *all)
+{
+    if (all) {
+        list_free(&all->first);
+        list_free(&all->dropped);
+        free(all);
+    }
+}
+
+static void on_dropped(void *data, int result, const boxlite_error *err)
+{
+    struct mcp_environment *env = data;
+    (void)result;
+    (void)err;
+    env->gone = true;
+}
+
+void mcp_environment_drop(struct mcp_environment *env)
+{
+    struct mcp_environments *all = env->all;
+    for (struct mcp_environment **p = &all->first; *p; p = &(*p)->next) {
+        if (*p == env) {
+            *p = env->next;
+            all->count--;
+            env->next = all->dropped;
+            all->dropped = env;
+            env->gone = !env->box || boxlite_box_stop_async(env->box, 0, on_dropped, env, NULL) < 0;
+            return;
+        }
+    }
+}
+
+void mcp_environments_reap(struct mcp_environments *all)
+{
+    for (struct mcp_environment **p = &all->dropped; *p;) {
+        struct mcp_environment *env = *p;
+        if (env->gone && env->state != STARTING) {
+            *p = env->next;
+            environment_free(env);
+        } else {
+            p = &env->next;
+        }
+    }
+}
+
+static struct mcp_environment *find(struct mcp_environments *all, const char *name)
+{
+    struct mcp_environment *env = all->first;
+    while (env && strcmp(env->name, name) != 0) {
+        env = env->next;
+    }
+    return env;
+}
+
+int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret)
+{
+    struct mcp_environment_spec spec = {.name = "default", .network = -1};
+    struct mcp_environment *env = find(all, name ? name : spec.name);
+    if (env) {
+        *ret = env;
+        return 0;
+    }
+    if (name && strcmp(name, spec.name) != 0) {
+        return BOXLITE_E_NOT_FOUND;
+    }
+    return mcp_environment_add(all, &spec, ret);
+}
+
+static int fill(struct mcp_environment *env, const struct mcp_environment_spec *spec)
+{
+    const struct mcp_options *o = mcp_server_options(env->all->server);
+
+    env->name = spec->name ? strdup(spec->name) : mcp_printf("env-%u", ++env->all->serial);
+    env->image = strdup(spec->image ? spec->image : o->image);
+    env->cpus = spec->cpus ? spec->cpus : o->cpus;
+    env->memory = spec->memory ? spec->memory : o->memory;
+    env->network = spec->network >= 0 ? spec->network : o->network;
+    env->env = spec->env ? json_deep_copy(spec->env) : NULL;
+    return env->name && env->image ? 0 : BOXLITE_E_NO_MEMORY;
+}
+
+int mcp_environment_add(struct mcp_environments *all, const struct mcp_environment_spec *spec,
+                        struct mcp_environment **ret)
+{
+    struct mcp_environment *env;
+
+    if (spec->name && find(all, spec->name)) {
+        return BOXLITE_E_EXISTS;
+    }
+    if (all->count >= MCP_ENVIRONMENTS_MAX) {
+        return BOXLITE_E_BUSY;
+    }
+    env = calloc(1, sizeof(*env));
+    if (!env) {
+        return BOXLITE_E_NO_MEMORY;
+    }
+    env->all = all;
+    if (fill(env, spec) < 0) {
+        environment_free(env);
+        return BOXLITE_E_NO_MEMORY;
+    }
+    env->next = all->first;
+    all->first = env;
+    all->count++;
+    *ret = env;
+    return 0;
+}
+
+static int set_options(const struct mcp_environment *env, boxlite_box_options *o, boxlite_error **err)
+{
+    const struct mcp_options *defaults = mcp_server_options(env->all->server);
+    const char *key;
+    json_t *value;
+    int r;
+
+    r = boxlite_box_options_set_cpus(o, env->cpus, err);
+    r = r < 0 ? r : boxlite_box_options_set_memory(o, env->memory, err);
+    r = r < 0 ? r : boxlite_box_options_set_network(o, env->network, err);
+    r = r < 0 ? r : boxlite_box_options_set_auto_remove(o, 1, err);
+    r = r < 0 ? r : boxlite_box_options_add_label(o, "org.boxlite.mcp.environment", env->name, err);
+    if (r == 0 && defaults->disk > 0) {
+        r = boxlite_box_options_set_disk(o, defaults->disk, err);
+    }
+    if (r == 0 && defaults->engine) {
+        r = boxlite_box_options_set_engine(o, defaults->engine, err);
+    }
+    json_object_foreach(env->env, key, value)
+    {
+        r = r < 0 ? r : boxlite_box_options_add_env(o, key, json_string_value(value), err);
+    }
+    return r;
+}
+
+/* Tells all waiters, also those that a waiter adds or removes meanwhile. */
+static void settle(struct mcp_environment *env, enum state state, const boxlite_error *err)
+{
+    env->state = state;
+    while (env->waiters && env->state == state) {
+        struct waiter *w = env->waiters;
+        env->waiters = w->next;
+        w->fn(w->data, env, err);
+        free(w);
+    }
+}
+
+static void lose_box(struct mcp_environment *env)
+{
+    boxlite_box *box = env->box;
+    env->box = NULL;
+    boxlite_box_free(box);
+}
+
+static void on_started(void *data, int result, const boxlite_error *err)
+{
+    struct mcp_environment *env = data;
+    env->boot_ns = mcp_now_ns() - env->start_ns;
+    if (result < 0) {
+        settle(env, IDLE, err);
+        return;
+    }
+    settle(env, READY, NULL);
+}
+
+static int start(struct mcp_environment *env, boxlite_error **err)
+{
+    boxlite_box_options *o = NULL;
+    boxlite_runtime *rt = mcp_server_runtime(env->all->server, err);
+    int r;
+
+    if (!rt) {
+        return -1;
+    }
+    lose_box(env);
+    r = boxlite_box_options_new(env->image, &o, err);
+    r = r < 0 ? r : set_options(env, o, err);
+    r = r < 0 ? r : boxlite_box_create(rt, o, &env->box, err);
+    boxlite_box_options_free(o);
+    if (r < 0) {
+        return r;
+    }
+    env->start_ns = mcp_now_ns();
+    env->restart_untold = ++env->starts > 1;
+    env->state = STARTING;
+    r = boxlite_box_start_async(env->box, on_started, env, err);
+    if (r < 0) {
+        env->state = IDLE;
+    }
+    return r;
+}
+
+static bool lost(struct mcp_environment *env)
+{
+    return boxlite_box_state(env->box, NULL) != BOXLITE_BOX_RUNNING;
+}
+
+void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, void *data)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    struct waiter *w, **end;
+
+    if (env->state == READY && lost(env)) {
+        env->state = IDLE;
+    }
+    if (env->state == READY) {
+        fn(data, env, NULL);
+        return;
+    }
+    w = calloc(1, sizeof(*w));
+    if (!w) {
+        abort(); /* a program, not the library: out of a few bytes there is nothing to say */
+    }
+    *w = (struct waiter){.fn = fn, .data = data};
+    end = &env->waiters;
+    while (*end) {
+        end = &(*end)->next;
+    }
+    *end = w;
+    if (env->state == IDLE && start(env, &err) < 0) {
+        settle(env, IDLE, err);
+    }
+}
+
+void mcp_environment_forget(struct mcp_environment *env, void *data)
+{
+    for (struct waiter **p = &env->waiters; *p;) {
+        struct waiter *w = *p;
+        if (w->data == data) {
+            *p = w->next;
+            free(w);
+        } else {
+            p = &w->next;
+        }
+    }
+}
+
+boxlite_box *mcp_environment_box(const struct mcp_environment *env)
+{
+    return env->box;
+}
+
+const char *mcp_environment_name(const struct mcp_environment *env)
+{
+    return env->name;
+}
+
+const char *mcp_environment_image(const struct mcp_environment *env)
+{
+    return env->image;
+}
+
+uint64_t mcp_environment_boot_ns(const struct mcp_environment *env)
+{
+    return env->boot_ns;
+}
+
+size_t mcp_environment_output_limit(const struct mcp_environment *env)
+{
+    return mcp_server_options(env->all->server)->output_limit;
+}
+
+unsigned mcp_environment_take_slot(struct mcp_environment *env, const void *owner)
+{
+    for (unsigned i = 0; i < MCP_CALLS_MAX; i++) {
+        if (!env->slots[i]) {
+            env->slots[i] = owner;
+            return i + 1;
+        }
+    }
+    return MCP_CALLS_MAX;
+}
+
+void mcp_environment_release_slot(struct mcp_environment *env, const void *owner)
+{
+    for (unsigned i = 0; env && i < MCP_CALLS_MAX; i++) {
+        if (env->slots[i] == owner) {
+            env->slots[i] = NULL;
+        }
+    }
+}
+
+void mcp_environment_describe(struct mcp_environment *env, uint64_t since_ns, json_t *result)
+{
+    const char *engine = env->box ? boxlite_box_engine(env->box) : NULL;
+    json_object_set_new(result, "environment", json_string(env->name));
+    if (engine) {
+        json_object_set_new(result, "engine", json_string(engine));
+    }
+    if (env->start_ns >= since_ns) {
+        json_object_set_new(result, "start_ms", json_integer((json_int_t)(env->boot_ns / 1000000)));
+    }
+    if (env->restart_untold) {
+        env->restart_untold = false;
+        json_object_set_new(result, "restarted", json_true());
+    }
+}
+
+bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret)
+{
+    const char *name = mcp_arg_str(call, "environment", NULL);
+    int r = mcp_environment_get(mcp_server_environments(call->server), name, ret);
+    if (r == BOXLITE_E_NOT_FOUND) {
+        _cleanup_free_ char *message = mcp_printf("there is no environment named %s", name);
+        mcp_call_fail(call, r, message ? message : "no such environment",
+                      "create it with create_environment, or leave the argument out for the default one");
+    } else if (r < 0) {
+        mcp_call_fail(call, r, boxlite_error_name(r), NULL);
+    }
+    return r == 0;
+}

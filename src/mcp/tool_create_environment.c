@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool_create_environment.c: another environment, from a local image, started at once so that what is wrong with it is
+ * said here and not at its first command.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/mcp.h"
+
+struct creation {
+    struct mcp_call *call;
+    struct mcp_environment *env;
+};
+
+static const struct mcp_arg args[] = {
+    {"image", MCP_STRING, true, "Local OCI image, NAME:TAG, for example \"boxlite/base:bookworm\".", 0, 512},
+    {"name", MCP_STRING, false, "Name for the new environment: letters, digits, - and _. Made up if left out.", 0, 40},
+    {"cpus", MCP_INTEGER, false, "Virtual CPUs, 1 to 64 and no more than the host has. Default: the server's.", 1, 64},
+    {"memory_mb", MCP_INTEGER, false, "Memory in MiB, 128 to 65536. Default: the server's.", 128, 65536},
+    {"network", MCP_STRING, false,
+     "\"none\" (no network), or \"user\" (out through the user's network) where the server allows it. Default: the "
+     "server's.", 0, 16},
+    {"env", MCP_STRING_MAP, false, "Environment variables of every command in it.", 0, 0},
+    {"volumes", MCP_STRING_LIST, false,
+     "Host folders to share, HOST:GUEST[:ro]. Not supported in this version: leave it out, and write files with "
+     "execute_code or run_command.", 0, 0},
+    {0},
+};
+
+static void on_ready(void *data, struct mcp_environment *env, const boxlite_error *err)
+{
+    struct creation *c = data;
+    struct mcp_call *call = c->call;
+    const char *name = mcp_environment_name(env);
+    json_int_t ms = (json_int_t)(mcp_environment_boot_ns(env) / 1000000);
+
+    free(c);
+    if (err) {
+        mcp_call_fail_error(call, err);
+        mcp_environment_drop(env);
+        return;
+    }
+    mcp_call_finish(call,
+                    json_pack("{s:s, s:s, s:s, s:I}", "environment", name, "image", mcp_environment_image(env),
+                              "engine", boxlite_box_engine(mcp_environment_box(env)), "start_ms", ms),
+                    mcp_printf("environment %s runs image %s; pass environment=\"%s\" to the other tools", name,
+                               mcp_environment_image(env), name),
+                    false);
+}
+
+static void cancel(struct mcp_call *call)
+{
+    struct creation *c = call->state;
+    mcp_environment_forget(c->env, c);
+    mcp_environment_drop(c->env);
+    free(c);
+}
+
+static bool name_good(const char *name)
+{
+    return name[0] != '\0' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == strlen(name);
+}
+
+/* -1 is the server's own; false: not allowed, answered. */
+static bool network_of(struct mcp_call *call, int *ret)
+{
+    const char *asked = mcp_arg_str(call, "network", NULL);
+    int allowed = mcp_server_options(call->server)->network;
+
+    *ret = -1;
+    if (!asked) {
+        return true;
+    }
+    if (strcmp(asked, "none") == 0) {
+        *ret = BOXLITE_NETWORK_NONE;
+        return true;
+    }
+    if (strcmp(asked, "user") != 0) {
+        mcp_call_fail(call, BOXLITE_E_INVALID, "argument network: neither \"none\" nor \"user\"", NULL);
+        return false;
+    }
+    if (allowed != BOXLITE_NETWORK_USER) {
+        mcp_call_fail(call, BOXLITE_E_DENIED, "argument network: this server gives environments no network",
+                      "the user can allow it: boxlite-mcp-server --network user");
+        return false;
+    }
+    *ret = BOXLITE_NETWORK_USER;
+    return true;
+}
+
+static void add_failed(struct mcp_call *call, int code)
+{
+    static const struct {
+        int code;
+        const char *message, *hint;
+    } texts[] = {
+        {BOXLITE_E_EXISTS, "an environment of that name exists", "use it, or choose another name"},
+        {BOXLITE_E_BUSY, "there are 16 environments already", "use one of them"},
+        {BOXLITE_E_NO_MEMORY, "out of memory", NULL},
+    };
+    for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
+        if (texts[i].code == code) {
+            mcp_call_fail(call, code, texts[i].message, texts[i].hint);
+            return;
+        }
+    }
+}
+
+static void start(struct mcp_call *call)
+{
+    struct mcp_environment_spec spec = {
+        .name = mcp_arg_str(call, "name", NULL),
+        .image = mcp_arg_str(call, "image", NULL),
+        .cpus = (uint32_t)mcp_arg_int(call, "cpus", 0),
+        .memory = (uint64_t)mcp_arg_int(call, "memory_mb", 0) << 20,
+        .env = json_object_get(call->arguments, "env"),
+    };
+    struct creation *c;
+    int r;
+
+    if (json_array_size(json_object_get(call->arguments, "volumes")) > 0) {
+        mcp_call_fail(call, BOXLITE_E_UNSUPPORTED, "argument volumes: shared folders are not in this version yet",
+                      "leave it out and write files with execute_code or run_command");
+        return;
+    }
+    if (spec.name && !name_good(spec.name)) {
+        mcp_call_fail(call, BOXLITE_E_INVALID, "argument name: only letters, digits, - and _", NULL);
+        return;
+    }
+    if (!network_of(call, &spec.network)) {
+        return;
+    }
+    c = calloc(1, sizeof(*c));
+    r = c ? mcp_environment_add(mcp_server_environments(call->server), &spec, &c->env) : BOXLITE_E_NO_MEMORY;
+    if (r < 0) {
+        free(c);
+        add_failed(call, r);
+        return;
+    }
+    c->call = call;
+    call->state = c;
+    call->cancel = cancel;
+    mcp_environment_when_ready(c->env, on_ready, c);
+}
+
+const struct mcp_tool mcp_tool_create_environment = {
+    .name = "create_environment",
+    .title = "Create a micro-VM environment",
+    .description =
+        "Create and start another isolated Linux micro-VM environment (sandbox) from a local OCI image, with its own "
+        "files, CPUs and memory, and get its name for execute_code and run_command. Not needed for the default "
+        "environment. It ends with this session.",
+    .args = args,
+    .output_schema =
+        "{\"type\":\"object\",\"properties\":{\"environment\":{\"type\":\"string\",\"description\":\"its name\"},"
+        "\"image\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":\"integer\"},"
+        "\"error\":{\"type\":\"string\"}}}",
+    .start = start,
+};

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench: the numbers of docs/architecture.md, each beside its reference in the same run, printed as ratios.
+
+Usage: bench.py [--rounds N] [--json FILE]. Needs build/ and a home with kernel and base image (`make home`).
+The rounds of a measurement and of its reference alternate, so that a slow moment of the machine hits both.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build"
+BOXLITE = str(BUILD / "bin" / "boxlite")
+IMAGE = "boxlite/base:bookworm"
+
+
+def out(argv, **kw):
+    return subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, **kw).stdout
+
+
+def newc(entries):
+    """A cpio archive (newc) of (name, mode, data)."""
+    archive = b""
+    for number, (name, mode, data) in enumerate(entries + [("TRAILER!!!", 0, b"")]):
+        fields = [number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+        head = b"070701" + b"".join(b"%08X" % f for f in fields) + name.encode() + b"\0"
+        archive += head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
+    return archive
+
+
+class Bare:
+    """A bare qemu-system microvm that boots the same kernel to a static init: process start to its line."""
+
+    def __init__(self, work, home):
+        init = work / "init"
+        subprocess.run(["musl-gcc", "-static", "-O2", "-s", "-o", init, ROOT / "tests/bench/init.c"], check=True)
+        self.initramfs = work / "bare.cpio"
+        self.initramfs.write_bytes(newc([("dev", 0o40755, b""), ("init", 0o100755, init.read_bytes())]))
+        self.kernel = home / "kernels" / "default" / "vmlinux"
+
+    def argv(self):
+        return ["qemu-system-x86_64", "-M", "microvm,acpi=off,pcie=off,isa-serial=on,rtc=off", "-accel",
+                "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none",
+                "-no-reboot", "-serial", "stdio", "-kernel", str(self.kernel), "-initrd", str(self.initramfs),
+                "-append", "console=ttyS0 quiet panic=-1 reboot=t rdinit=/init"]
+
+    def once(self):
+        start = time.monotonic()
+        with subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
+            for line in p.stdout:
+                if b"BENCH-INIT" in line:
+                    took = time.monotonic() - start
+                    p.kill()
+                    return took
+        sys.exit("bench: the bare reference did not boot")
+
+
+def cold_run():
+    start = time.monotonic()
+    subprocess.run([BOXLITE, "run", "--rm", IMAGE, "true"], check=True, stdin=subprocess.DEVNULL)
+    return time.monotonic() - start
+
+
+def spread(values):
+    return f"{statistics.median(values) * 1000:.0f} ms ({min(values) * 1000:.0f}-{max(values) * 1000:.0f})"
+
+
+def bench_cold(bare, rounds):
+    ours, theirs = [], []
+    cold_run()
+    for _ in range(rounds):
+        theirs.append(bare.once())
+        ours.append(cold_run())
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    return {"name": "cold run true / bare QEMU boot to init", "ratio": ratio, "goal": 1.25,
+            "detail": f"boxlite {spread(ours)}, bare {spread(theirs)}, n={rounds}"}
+
+
+def bench_exec(box, rounds):
+    figures = json.loads(out([str(BUILD / "tests/bench/bench_exec"), box, str(rounds), "200"]))
+    loop = "i=0; while [ $i -lt 50 ]; do /bin/true; i=$((i+1)); done"
+    start = time.monotonic()
+    subprocess.run([BOXLITE, "exec", box, "sh", "-c", ":"], check=True)
+    empty = time.monotonic() - start
+    start = time.monotonic()
+    subprocess.run([BOXLITE, "exec", box, "sh", "-c", loop], check=True)
+    own_us = (time.monotonic() - start - empty) / 50 * 1e6
+    start = time.monotonic()
+    subprocess.run(f"{BOXLITE} exec {box} head -c 200M /dev/zero | wc -c", shell=True, check=True,
+                   stdout=subprocess.DEVNULL)
+    cli = 200 * 1.048576 / (time.monotonic() - start)
+    return [
+        {"name": "exec round trip of true / guest's own fork+exec+wait", "ratio": figures["round_trip_us"] / own_us,
+         "goal": 1.3, "detail": f"round trip {figures['round_trip_us'] / 1000:.2f} ms (p90 "
+         f"{figures['round_trip_p90_us'] / 1000:.2f}), guest's own {own_us / 1000:.2f} ms, n={rounds}"},
+        {"name": "output throughput, library (MB/s)", "value": figures["output_mb_s"], "goal_min": 100,
+         "detail": "200 MiB of zeros read through boxlite_exec_read"},
+        {"name": "output throughput, command line (MB/s)", "value": cli, "goal_min": 100,
+         "detail": "boxlite exec BOX head -c 200M /dev/zero | wc -c"},
+    ]
+
+
+def bench_stop(rounds):
+    took = []
+    for _ in range(rounds):
+        box = out([BOXLITE, "run", "-d", IMAGE, "sleep", "1000"]).strip()
+        start = time.monotonic()
+        subprocess.run([BOXLITE, "stop", "-t", "5", box], check=True, stdout=subprocess.DEVNULL)
+        took.append(time.monotonic() - start)
+        subprocess.run([BOXLITE, "rm", "-f", box], check=True, stdout=subprocess.DEVNULL)
+    return {"name": "stop (ms)", "value": statistics.median(took) * 1000, "goal_max": 100, "detail": spread(took)}
+
+
+def pss_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.search(r"^Pss:\s+(\d+)", text, re.M).group(1))
+
+
+def children(pid):
+    found = []
+    for task in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = task.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(task.parent.name))
+    return found
+
+
+def bench_memory(box):
+    info = json.loads(out([BOXLITE, "inspect", box]))
+    info = info[0] if isinstance(info, list) else info
+    shim = int(info["pid"])
+    parts = {"shim": pss_kib(shim) / 1024}
+    for pid in children(shim):
+        name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+        parts[name] = pss_kib(pid) / 1024
+    detail = ", ".join(f"{k} {v:.1f} MiB" for k, v in parts.items()) + " PSS, idle 512 MiB box"
+    return [{"name": "shim memory (MiB PSS)", "value": parts["shim"], "goal_max": 4, "detail": detail},
+            {"name": "whole box memory (MiB PSS)", "value": sum(parts.values()), "detail": detail}]
+
+
+def bench_root(work, rounds):
+    tar = BUILD / "artifacts" / "base.tar"
+    if not shutil.which("tar2sqfs"):
+        return {"name": "root image build / tar2sqfs -c lz4", "skipped": "tar2sqfs is missing (squashfs-tools-ng)"}
+    ours, theirs = [], []
+    for i in range(rounds):
+        target = work / "ref.sqfs"
+        start = time.monotonic()
+        with open(tar, "rb") as f:
+            subprocess.run(["tar2sqfs", "-q", "-f", "-c", "lz4", str(target)], stdin=f, check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        theirs.append(time.monotonic() - start)
+        env = {**os.environ, "BOXLITE_HOME": str(work / f"home{i}")}
+        start = time.monotonic()
+        subprocess.run([BOXLITE, "image", "import", str(tar), "bench:1"], check=True, env=env,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ours.append(time.monotonic() - start)
+        shutil.rmtree(work / f"home{i}")
+    return {"name": "root image build / tar2sqfs -c lz4", "goal": 2.0,
+            "ratio": statistics.median(ours) / statistics.median(theirs),
+            "detail": f"image import {spread(ours)}, tar2sqfs {spread(theirs)}, {tar.stat().st_size >> 20} MiB tar"}
+
+
+def show(row):
+    if "skipped" in row:
+        print(f"  {row['name']:<54} skipped: {row['skipped']}")
+        return
+    if "ratio" in row:
+        value, goal, good = f"{row['ratio']:.2f} x", f"goal <= {row['goal']}", row["ratio"] <= row["goal"]
+    else:
+        value, goal, good = f"{row['value']:.1f}", "", True
+        if "goal_min" in row:
+            goal, good = f"goal >= {row['goal_min']}", row["value"] >= row["goal_min"]
+        if "goal_max" in row:
+            goal, good = f"goal <= {row['goal_max']}", row["value"] <= row["goal_max"]
+    verdict = "" if not goal else "met" if good else "MISSED"
+    print(f"  {row['name']:<54} {value:>10}  {goal:<14} {verdict:<7} {row['detail']}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    home = pathlib.Path(os.environ.get("BOXLITE_HOME") or pathlib.Path.home() / ".boxlite")
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="boxlite-bench.") as name:
+        work = pathlib.Path(name)
+        box = out([BOXLITE, "run", "-d", IMAGE, "sleep", "100000"]).strip()
+        try:
+            subprocess.run([BOXLITE, "exec", box, "true"], check=True)
+            steps = [lambda: bench_memory(box), lambda: bench_exec(box, 40)]
+            for step in steps:
+                for row in step():
+                    rows.append(row)
+                    show(row)
+        finally:
+            subprocess.run([BOXLITE, "rm", "-f", box], check=True, stdout=subprocess.DEVNULL)
+        bare = Bare(work, home)
+        for step in (lambda: bench_cold(bare, options.rounds), lambda: bench_stop(5), lambda: bench_root(work, 3)):
+            rows.append(step())
+            show(rows[-1])
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

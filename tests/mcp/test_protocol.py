@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The MCP server's protocol, without any VM: what a client meets before and besides running code."""
+import json
+import os
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from conftest import MCP_SERVER
+from mcpclient import Server
+
+
+@pytest.fixture
+def server(tmp_path):
+    s = Server([MCP_SERVER], {"BOXLITE_HOME": str(tmp_path / "home")})
+    yield s
+    s.kill()
+
+
+@pytest.mark.parametrize("asked, answered", [
+    ("2025-11-25", "2025-11-25"), ("2025-06-18", "2025-06-18"), ("1999-01-01", "2025-11-25"),
+])
+def test_initialize_negotiates_the_revision(server, asked, answered):
+    result = server.initialize(asked)
+    assert result["protocolVersion"] == answered
+    assert result["serverInfo"]["name"] == "boxlite"
+    assert result["capabilities"] == {"tools": {"listChanged": False}}
+
+
+def test_instructions_sell_the_server_in_their_first_line(server):
+    first = server.initialize()["instructions"].splitlines()[0]
+    assert len(first) <= 250
+    for word in ("code", "sandbox", "micro-VM", "execute_code", "run_command"):
+        assert word in first
+
+
+def test_initialize_and_list_are_fast_and_touch_no_home(tmp_path):
+    start = time.monotonic()
+    s = Server([MCP_SERVER], {"BOXLITE_HOME": str(tmp_path / "home")})
+    s.initialize()
+    s.request("tools/list")
+    took = time.monotonic() - start
+    s.kill()
+    assert took < 0.5  # 100 ms on a quiet machine: the benchmark says that; here others run too
+    assert not (tmp_path / "home").exists()
+
+
+def test_tools_have_flat_schemas_with_descriptions(server):
+    server.initialize()
+    tools = server.request("tools/list")["result"]["tools"]
+    assert [t["name"] for t in tools] == ["execute_code", "run_command", "create_environment"]
+    for tool in tools:
+        schema = tool["inputSchema"]
+        assert schema["type"] == "object" and schema["additionalProperties"] is False
+        assert tool["outputSchema"]["type"] == "object"
+        for name, prop in schema["properties"].items():
+            assert isinstance(prop["type"], str) and prop["description"], name
+        assert set(schema["required"]) <= set(schema["properties"])
+
+
+def test_annotations_are_honest(tmp_path):
+    def annotations(*flags):
+        s = Server([MCP_SERVER, *flags], {"BOXLITE_HOME": str(tmp_path / "home")})
+        s.initialize()
+        tools = s.request("tools/list")["result"]["tools"]
+        s.kill()
+        return {t["name"]: t["annotations"] for t in tools}
+
+    closed, open_ = annotations(), annotations("--network", "user")
+    assert closed["execute_code"]["destructiveHint"] is False and closed["execute_code"]["openWorldHint"] is False
+    assert open_["execute_code"]["openWorldHint"] is True and open_["run_command"]["openWorldHint"] is True
+
+
+@pytest.mark.parametrize("line, code", [
+    (b"{", -32700), (b"nonsense", -32700), (b"\xff\xfe{}", -32700), (b"[" * 4000 + b"]" * 4000, -32700),
+    (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700),
+    (b"[]", -32600), (b"42", -32600), (b'{"id":1,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1}', -32600),
+    (b'{"jsonrpc":"2.0","id":1,"method":"no/such"}', -32601),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"no_such"}}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}', -32602),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":7}', -32600),
+])
+def test_bad_messages_are_answered_and_the_session_goes_on(server, line, code):
+    server.send_raw(line + b"\n")
+    assert server.line()["error"]["code"] == code
+    assert server.request("ping")["result"] == {}
+
+
+def test_a_line_over_16_mib_is_refused_and_the_next_is_served(server):
+    server.send_raw(b'{"jsonrpc":"2.0","id":5,"method":"ping","x":"' + b"a" * (17 << 20) + b'"}\n')
+    answer = server.line()
+    assert answer["id"] is None and answer["error"]["code"] == -32600
+    assert server.request("ping")["result"] == {}
+
+
+def test_framing_crlf_blank_lines_many_in_one_write_and_one_in_many(server):
+    ping = b'{"jsonrpc":"2.0","id":%d,"method":"ping"}'
+    server.send_raw(b"\r\n\n  \n" + ping % 1 + b"\r\n" + ping % 2 + b"\n")
+    assert [server.line()["id"], server.line()["id"]] == [1, 2]
+    for byte in ping % 0 + b"\n":
+        server.send_raw(bytes([byte]))
+    assert server.line() == {"jsonrpc": "2.0", "id": 0, "result": {}}
+    server.send({"id": "text", "method": "ping"})
+    assert server.line()["id"] == "text"
+
+
+def test_notifications_and_stray_answers_get_no_answer(server):
+    server.send({"method": "notifications/initialized"})
+    server.send({"method": "notifications/unknown", "params": {"a": 1}})
+    server.send({"method": "notifications/cancelled", "params": {"requestId": 99}})
+    server.send({"id": 7, "result": {}})
+    server.send({"id": 1, "method": "ping"})
+    assert server.line()["id"] == 1
+
+
+@pytest.mark.parametrize("tool, arguments, says", [
+    ("execute_code", {}, "argument code: missing"),
+    ("execute_code", {"code": "1"}, "argument language: missing"),
+    ("execute_code", {"code": 1, "language": "python"}, "argument code: not a string"),
+    ("execute_code", {"code": "1", "language": "klingon"}, "argument language"),
+    ("execute_code", {"code": "1", "language": "python", "timeout_seconds": 0}, "timeout_seconds"),
+    ("execute_code", {"code": "1", "language": "python", "timeout_seconds": "9"}, "timeout_seconds"),
+    ("execute_code", {"code": "1", "language": "python", "wibble": 1}, "argument wibble"),
+    ("execute_code", {"code": "1", "language": "python", "environment": "nowhere"}, "no environment named nowhere"),
+    ("run_command", {"command": "true", "working_dir": "relative"}, "working_dir: not an absolute path"),
+    ("run_command", {"command": "a\0b"}, "NUL"),
+    ("create_environment", {"image": "x", "volumes": ["/:/host"]}, "volumes"),
+    ("create_environment", {"image": "x", "network": "user"}, "no network"),
+    ("create_environment", {"image": "x", "name": "a b"}, "argument name"),
+    ("create_environment", {"image": "x", "memory_mb": 1}, "memory_mb"),
+])
+def test_bad_arguments_are_results_that_a_model_can_read(server, tool, arguments, says):
+    server.initialize()
+    result = server.call(tool, **arguments)
+    assert result["isError"] is True
+    assert says in result["structuredContent"]["error"]
+    assert says in result["content"][0]["text"]
+
+
+def test_unknown_image_is_a_clear_error(server):
+    server.initialize()
+    result = server.call("create_environment", image="no/such:image")
+    assert result["isError"] and result["structuredContent"]["code"] == "NOT_FOUND"
+    assert "no/such:image" in result["structuredContent"]["error"] and result["structuredContent"]["hint"]
+
+
+def test_bad_home_fails_the_call_not_the_server(tmp_path):
+    (tmp_path / "file").write_text("")
+    s = Server([MCP_SERVER, "--home", str(tmp_path / "file")], {})
+    try:
+        s.initialize()
+        assert s.call("run_command", command="true")["isError"]
+        assert s.request("ping")["result"] == {}
+    finally:
+        s.kill()
+
+
+@pytest.mark.parametrize("argv, says", [
+    (["--cpus", "none"], b"--cpus"), (["--memory", "1"], b"--memory"), (["--network", "host"], b"--network"),
+    (["--wibble"], b"--wibble"), (["extra"], b"extra"), (["--image"], b"--image"),
+])
+def test_bad_options_say_what_is_wrong(argv, says):
+    done = subprocess.run([MCP_SERVER, *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=10)
+    assert done.returncode == 125 and says in done.stderr and done.stdout == b""
+
+
+def test_environment_variables_set_options(tmp_path):
+    done = subprocess.run([MCP_SERVER], stdin=subprocess.DEVNULL, capture_output=True, timeout=10,
+                          env={**os.environ, "BOXLITE_MCP_MEMORY": "lots"})
+    assert done.returncode == 125 and b"BOXLITE_MCP_MEMORY" in done.stderr
+
+
+def test_help_and_version():
+    for flag, text in (("--help", b"codex mcp add"), ("--version", b"boxlite-mcp-server 0.")):
+        done = subprocess.run([MCP_SERVER, flag], stdin=subprocess.DEVNULL, capture_output=True, timeout=10)
+        assert done.returncode == 0 and text in done.stdout
+
+
+@pytest.mark.parametrize("how", ["eof", signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_it_ends_at_once(server, how):
+    server.initialize()
+    start = time.monotonic()
+    if how == "eof":
+        assert server.close()[0] == 0
+    else:
+        server.process.send_signal(how)
+        assert server.process.wait(timeout=10) == 0
+    assert time.monotonic() - start < 2
+
+
+def test_client_that_closes_its_end_of_stdout_ends_the_server(server):
+    server.initialize()
+    read_end, write_end = os.pipe()
+    other = subprocess.Popen([MCP_SERVER], stdin=subprocess.PIPE, stdout=write_end, stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    os.close(read_end)
+    assert other.wait(timeout=10) == 0
+    other.stdin.close()
+
+
+def test_last_line_without_newline_is_served(tmp_path):
+    done = subprocess.run([MCP_SERVER], input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}', capture_output=True, timeout=10)
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}} and done.returncode == 0
