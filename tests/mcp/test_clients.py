@@ -68,9 +68,9 @@ def message(text):
     return {"type": "message", "role": "assistant", "id": "m", "content": [{"type": "output_text", "text": text}]}
 
 
-def tool_call(number, name, **arguments):
+def tool_call(number, tool, **arguments):
     return {"type": "function_call", "id": f"f{number}", "call_id": f"c{number}", "namespace": "mcp__boxlite",
-            "name": name, "arguments": json.dumps(arguments)}
+            "name": tool, "arguments": json.dumps(arguments)}
 
 
 @pytest.fixture

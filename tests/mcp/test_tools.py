@@ -71,12 +71,16 @@ def test_output_that_is_not_utf8(server):
     assert v["stdout"] == "a\ufffd\ufffd\ufffdb\u20ac" and v["stdout_bytes"] == 8
 
 
+def sleepers(server, seconds):
+    """How many `sleep SECONDS` run in the environment."""
+    command = "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done 2>/dev/null | grep -c '^sleep " + str(seconds)
+    return int(server.call("run_command", command=command + " $'; true")["structuredContent"]["stdout"])
+
+
 def test_timeout_kills_the_tree_and_says_so(server):
     v = server.call("run_command", command="(setsid sleep 300 &) ; sleep 300", timeout_seconds=1)["structuredContent"]
     assert v["timed_out"] is True and v["exit_code"] == 124
-    v = server.call("run_command", command="ps -e -o args 2>/dev/null | grep -c '[s]leep 300' || "
-                    "grep -l 'sleep.300' /proc/[0-9]*/cmdline 2>/dev/null | grep -vc self")["structuredContent"]
-    assert v["stdout"].strip() in ("0", "")
+    assert sleepers(server, 300) == 0
 
 
 def test_run_command_working_dir_and_no_network(server):
@@ -104,10 +108,7 @@ def test_cancellation_kills_the_work_and_sends_nothing(server):
     id = server.start("tools/call", {"name": "run_command", "arguments": {"command": "touch /tmp/begun; sleep 12345"}})
     server.call("run_command", command="until [ -e /tmp/begun ]; do :; done", timeout_seconds=60)
     server.send({"method": "notifications/cancelled", "params": {"requestId": id, "reason": "test"}})
-    check = "for i in 1 2 3 4 5 6 7 8 9 10; do grep -qs 12345 /proc/[0-9]*/cmdline || exit 0; done; exit 1"
-    deadline = time.monotonic() + 20
-    while server.call("run_command", command=check.replace("12345", "1234[5]"))["structuredContent"]["exit_code"]:
-        assert time.monotonic() < deadline
+    wait_until(lambda: sleepers(server, 12345) == 0)
     server.request("ping")
     assert id not in server.answers
 
@@ -153,3 +154,9 @@ def test_nothing_is_left_however_it_ends(home, how):
         s.process.send_signal(signal.SIGTERM if how == "term" else signal.SIGKILL)
         s.process.wait(timeout=10)
     wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids))
+
+
+def test_unknown_image_is_a_clear_error(server):
+    result = server.call("create_environment", image="no/such:image")
+    assert result["isError"] and result["structuredContent"]["code"] == "NOT_FOUND"
+    assert "no/such:image" in result["structuredContent"]["error"] and result["structuredContent"]["hint"]
