@@ -88,7 +88,7 @@ static json_t *input_schema(const struct mcp_tool *tool)
 
 static json_t *tool_json(const struct mcp_tool *tool, const struct mcp_options *o)
 {
-    bool open_world = o->network != BOXLITE_NETWORK_NONE || tool == &mcp_tool_create_environment;
+    bool open_world = o->network != BOXLITE_NETWORK_NONE; /* create_environment gives no more than that */
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
                      tool->title, "description", tool->description, "inputSchema", input_schema(tool),
                      "outputSchema", json_loads(tool->output_schema, 0, NULL), "annotations", "title", tool->title,
