@@ -21,6 +21,7 @@ def works(cli):
 def test_unknown_image(vm):
     said = vm.fails("run", "--rm", "no/such:image", "true")
     assert "no/such:image" in said and "hint: " in said
+    assert "image load" in said or "image import" in said
     works(vm)
 
 

@@ -135,13 +135,6 @@ def test_one_bad_name_does_not_hinder_the_others(cli):
     assert "one" in done.stderr and "two" in done.stderr
 
 
-def test_unknown_image_says_how_to_bring_one(cli):
-    said = cli.fails("run", "no/such:image", "true")
-    assert "no/such:image" in said
-    assert "image load" in said or "image import" in said
-    assert cli.boxes() == []
-
-
 def test_inspect_of_nothing(cli):
     done = cli.run("inspect", "nothing")
     assert done.returncode == 125 and "no box and no image 'nothing'" in done.stderr
