@@ -52,17 +52,18 @@ int cli_box_create(const boxlite_box_options *o, boxlite_box **ret)
     return 0;
 }
 
-struct started {
-    bool done;
+/* The answer to a start. Not on the stack: after a signal the library may still give it, later. */
+static struct started {
+    bool done, unwanted;
     int status;
-};
+} started;
 
 static void on_started(void *data, int result, const boxlite_error *error)
 {
     struct started *s = data;
 
     s->done = true;
-    if (result < 0) {
+    if (result < 0 && !s->unwanted) {
         s->status =
             cli_error_hint(error ? boxlite_error_hint(error) : NULL, "%s",
                            error ? boxlite_error_message(error) : boxlite_error_name(result));
@@ -72,26 +73,31 @@ static void on_started(void *data, int result, const boxlite_error *error)
 int cli_box_start(boxlite_box *box)
 {
     _cleanup_error_ boxlite_error *err = NULL;
-    struct started s = {0};
     uint64_t since = cli_now_us();
 
-    if (boxlite_box_start_async(box, on_started, &s, &err) < 0) {
+    started = (struct started){0};
+    if (boxlite_box_start_async(box, on_started, &started, &err) < 0) {
         return cli_fail(&err, NULL);
     }
     cli_signals_wake(cli.rt);
-    while (!s.done && !cli_signals_fatal()) {
-        if (boxlite_runtime_dispatch(cli.rt, cli_progress_shown_here() ? TICK_MS : -1, &err) < 0) {
-            s.status = cli_fail(&err, NULL);
+    while (!started.done && !cli_signals_fatal()) {
+        int tick = cli_progress_shown_here() ? TICK_MS : -1;
+
+        if (boxlite_runtime_dispatch(cli.rt, tick, &err) < 0) {
+            started.status = cli_fail(&err, NULL);
             break;
         }
-        cli_progress_waiting("starting the box", since);
+        if (!started.done) {
+            cli_progress_waiting("starting the box", since);
+        }
     }
     cli_signals_wake(NULL);
     cli_progress_clear();
-    if (!s.done && cli_signals_fatal()) {
+    if (!started.done && cli_signals_fatal()) {
+        started.unwanted = true;
         return CLI_EXIT_SIGNAL(cli_signals_fatal());
     }
-    return s.status;
+    return started.status;
 }
 
 void cli_box_settle(boxlite_box *box)

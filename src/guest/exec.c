@@ -349,10 +349,8 @@ static int plumb_terminal(const struct container *c, const struct spec *s, struc
     for (int i = 1; i < 3 && p->child[i - 1] >= 0; i++) {
         p->child[i] = fcntl(p->child[0], F_DUPFD_CLOEXEC, 3);
     }
-    if (s->flags & BX_EXEC_STDIN) {
-        p->in = fcntl(p->out[0], F_DUPFD_CLOEXEC, 3);
-    }
-    return p->child[2] < 0 || ((s->flags & BX_EXEC_STDIN) && p->in < 0) ? -errno : 0;
+    p->in = fcntl(p->out[0], F_DUPFD_CLOEXEC, 3);
+    return p->child[2] < 0 || p->in < 0 ? -errno : 0;
 }
 
 static int spawn(struct exec *e, const struct spec *s, const struct plumbing *p)
@@ -391,6 +389,9 @@ static int watch(struct exec *e, const struct spec *s, struct plumbing *p)
     }
     if (r == 0 && p->in >= 0) {
         r = in_stream_open(&e->in, a, steal_fd(&p->in), BX_CHANNEL(e->id, BX_STREAM_IN), tty);
+        if (r == 0 && !(s->flags & BX_EXEC_STDIN)) {
+            in_stream_eof(&e->in); /* a terminal that nobody types at reads its end */
+        }
     }
     for (uint32_t i = 0; r == 0 && i < 2; i++) {
         uint32_t channel = BX_CHANNEL(e->id, BX_STREAM_OUT + i);

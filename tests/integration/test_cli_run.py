@@ -46,7 +46,8 @@ def test_time_out(vm):
 
 
 def test_memory_kill_is_said(vm):
-    done = vm.run("run", "--rm", "--memory", "256M", IMAGE, "python3", "-c", "x = b'x' * (1 << 30)")
+    done = vm.run("run", "--rm", "--memory", "256M", IMAGE, "python3", "-c", 
+                  "x = []\nwhile True: x.append(b'x' * (1 << 20))")
     assert done.returncode == 137 and "memory" in done.stderr
 
 
