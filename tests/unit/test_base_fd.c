@@ -115,6 +115,26 @@ TEST(all_but_the_kept_are_closed_on_an_old_kernel_too)
     ASSERT_EQ(in_fork(close_all_without_close_range), 0);
 }
 
+/* Some tools hide descriptors of their own: listed, but not there for close(2). */
+static int close_all_but_a_hidden_one(void)
+{
+    int hidden = fcntl(0, F_DUPFD_CLOEXEC, 100), plain = fcntl(0, F_DUPFD_CLOEXEC, 100);
+    scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+    if (!f || seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(close_range), 0) < 0 ||
+        seccomp_rule_add(f, SCMP_ACT_ERRNO(EBADF), SCMP_SYS(close), 1,
+                         SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)hidden)) < 0 ||
+        seccomp_load(f) < 0) {
+        return 98;
+    }
+    seccomp_release(f);
+    return bx_close_all(100, NULL, 0) == 0 && fcntl(plain, F_GETFD) < 0 ? 0 : 1;
+}
+
+TEST(closing_all_ends_though_one_cannot_be_closed)
+{
+    ASSERT_EQ(in_fork(close_all_but_a_hidden_one), 0);
+}
+
 TEST(a_pidfd_signals_and_tells_what_is_gone)
 {
     pid_t pid = fork();
