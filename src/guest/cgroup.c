@@ -14,9 +14,9 @@
 #include "guest/cgroup.h"
 
 #define BOX "/sys/fs/cgroup/box"
-/* Memory that the container never gets: what the agent may need at its busiest, and the kernel's own
- * work for it. */
-#define RESERVE_BYTES (UINT64_C(16) << 20)
+/* Memory that the container never gets, of what is free when it starts: what the agent may need at its
+ * busiest, and what the kernel takes that no cgroup is charged with. */
+#define RESERVE_BYTES (UINT64_C(12) << 20)
 /* Tasks that one exec may not take from the others: a fork bomb leaves room to start a rescuer. */
 #define RESERVE_TASKS 64
 
@@ -65,13 +65,13 @@ static void enable(int dirfd)
 
 static uint64_t memory_limit(void)
 {
-    uint64_t total;
-    if (cgroup_read(AT_FDCWD, "/proc/meminfo", "MemTotal", &total) < 0) {
+    uint64_t available;
+    if (cgroup_read(AT_FDCWD, "/proc/meminfo", "MemAvailable", &available) < 0) {
         return 0;
     }
-    total *= 1024;
-    uint64_t reserve = RESERVE_BYTES + total / 32;
-    return total > 2 * reserve ? total - reserve : total / 2;
+    available *= 1024;
+    uint64_t reserve = RESERVE_BYTES + available / 64;
+    return available > 2 * reserve ? available - reserve : available / 2;
 }
 
 static uint64_t task_limit(void)

@@ -2,8 +2,8 @@
 /*
  * tar_out.c: the built-in tar-out. See tar.h.
  *
- * A walk by descriptors that follows no link below its start and enters no other file system (so that a
- * copy of "/" does not try /proc). Sockets have no form in an archive and are left out. The tree may
+ * A walk by descriptors that follows no link below its start and enters no other file systems, so that a
+ * copy of "/" does not try /proc. Sockets have no form in an archive and are left out. The tree may
  * change meanwhile: a file that shrinks is filled up with zeros and makes the exit code 1.
  */
 #include <dirent.h>
@@ -22,6 +22,7 @@
 
 #define DEPTH_MAX 1024
 #define PATH_BYTES_MAX (256u * 1024u)
+#define BLOCKS_MAX (4u << 20)
 #define CHUNK (128u * 1024u)
 
 struct out {
@@ -213,13 +214,15 @@ static void raise_nofile(void)
 
 int tar_out(const char *path)
 {
-    static struct out o = {.path = BX_BUF_INIT(PATH_BYTES_MAX), .block = BX_BUF_INIT(4u << 20)};
+    static struct out o; /* too big for the stack, zero so that it takes no space in the program */
     static const char end[2 * TAR_BLOCK];
     _cleanup_free_ char *copy = strdup(path);
     struct stat st;
     if (!copy) {
         return 1;
     }
+    o.path.max = PATH_BYTES_MAX;
+    o.block.max = BLOCKS_MAX;
     for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) {
         copy[n - 1] = 0;
     }

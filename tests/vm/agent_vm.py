@@ -164,16 +164,18 @@ class VM:
 
     @staticmethod
     def _config(disk, config):
-        fields = [("ROOT_DEV", "/dev/vda" if not disk else "/dev/vda"), ("ROOT_TYPE", "squashfs")]
+        fields = [("ROOT_DEV", "/dev/vda"), ("ROOT_TYPE", "squashfs")]
         if disk:
             fields += [("UPPER_DEV", "/dev/vdb"), ("UPPER_TYPE", "ext4")]
-        fields += [("HOSTNAME", config.get("hostname", "box")), ("CLOCK_NS", time.time_ns())]
-        for path, content in config.get("files", {}).items():
+        fields += [("HOSTNAME", config.get("hostname", "box"))]
+        for path, content in config.get("etc", {}).items():
             fields.append(("FILE", path.encode() + b"\0" + content))
         return fields
 
     def configure(self, timeout=60):
-        self.link.send("CONFIGURE", *self.fields)
+        # Only when the guest is there: the time would be old when it arrives.
+        self.link.until(lambda: self.link.greeted, timeout)
+        self.link.send("CONFIGURE", ("CLOCK_NS", time.time_ns()), *self.fields)
         name, self.ready = self.link.expect(lambda n, f: n in ("READY", "FAILED"), timeout)
         assert name == "READY", self.ready
 
