@@ -111,7 +111,9 @@ typedef void (*boxlite_log_fn)(void *data, int level, const char *area, const ch
  * where it is not known, `done == total != 0` ends the step. Units are bytes. */
 typedef void (*boxlite_progress_fn)(void *data, const char *what, uint64_t done, uint64_t total);
 
-/* The result of an asynchronous call: 0 or a BOXLITE_E_* code with its error (borrowed). */
+/* The result of an asynchronous call: 0 or a BOXLITE_E_* code with its error (borrowed). Called once,
+ * from dispatch, never inside the call that started it; with CANCELLED from boxlite_runtime_free()
+ * for what is still under way then. */
 typedef void (*boxlite_done_fn)(void *data, int result, const boxlite_error *error);
 
 /* Fill with boxlite_runtime_options_init() first, then set what you want. */
@@ -134,7 +136,8 @@ BOXLITE_API void boxlite_runtime_options_init(boxlite_runtime_options *options);
  * `options` may be NULL. */
 BOXLITE_API int boxlite_runtime_new(const boxlite_runtime_options *options, boxlite_runtime **ret,
                                     boxlite_error **err);
-/* Ends every box that this runtime started attached and that has not been stopped. */
+/* Ends every box that this runtime started attached and that has not been stopped; a box that does
+ * not end within two seconds is killed. No process of it is left when this returns. */
 BOXLITE_API void boxlite_runtime_free(boxlite_runtime *rt);
 BOXLITE_API const char *boxlite_runtime_home(const boxlite_runtime *rt);
 
@@ -206,12 +209,12 @@ BOXLITE_API int boxlite_image_config_add_label(boxlite_image_config *config, con
                                                const char *value, boxlite_error **err);
 
 /* Makes an image from a tar of a root file system (plain, gzip or zstd). `ref` is NAME[:TAG],
- * `config` may be NULL. A path of "-" reads descriptor 0. */
+ * `config` and `ret` may be NULL. A path of "-" reads descriptor 0. */
 BOXLITE_API int boxlite_image_import(boxlite_runtime *rt, const char *path, const char *ref,
                                      const boxlite_image_config *config, boxlite_image **ret,
                                      boxlite_error **err);
 /* Loads an OCI image layout (folder or tar) or a `docker save` archive; all images in it. `ref`
- * names an image that carries no name of its own, else NULL. */
+ * names an image that carries no name of its own, else NULL. `ret` may be NULL. */
 BOXLITE_API int boxlite_image_load(boxlite_runtime *rt, const char *path, const char *ref,
                                    boxlite_image_list **ret, boxlite_error **err);
 /* Finds a local image by NAME[:TAG], digest, or unique id prefix (12 characters or more): NOT_FOUND. */
@@ -315,6 +318,7 @@ BOXLITE_API int boxlite_box_options_add_volume(boxlite_box_options *o, const cha
 #define BOXLITE_BOX_STOPPING 4
 #define BOXLITE_BOX_STOPPED 5
 
+/* Makes a box on disk; nothing runs yet. NOT_FOUND: no such image or kernel; EXISTS: the name. */
 BOXLITE_API int boxlite_box_create(boxlite_runtime *rt, const boxlite_box_options *options,
                                    boxlite_box **ret, boxlite_error **err);
 /* Finds a box by name, id, or unique id prefix: NOT_FOUND. */
@@ -326,7 +330,8 @@ BOXLITE_API void boxlite_box_free(boxlite_box *box);
 BOXLITE_API const char *boxlite_box_id(const boxlite_box *box);
 BOXLITE_API const char *boxlite_box_name(const boxlite_box *box);
 BOXLITE_API const char *boxlite_box_image(const boxlite_box *box);
-/* The state now, BOXLITE_BOX_* (looked up afresh), or an error code. */
+/* The state now, BOXLITE_BOX_* (looked up afresh), or an error code: NOT_FOUND if it was removed. A box
+ * whose supervisor does not answer within a second counts as running. */
 BOXLITE_API int boxlite_box_state(boxlite_box *box, boxlite_error **err);
 BOXLITE_API const char *boxlite_box_state_name(int state);
 /* Seconds since 1970. */
@@ -342,7 +347,8 @@ BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_err
 /* Whether the box will outlive its starter when it is started next: STATE if it runs. */
 BOXLITE_API int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err);
 
-/* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). */
+/* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). 0 if it runs
+ * already, also when another process is just starting it. STATE: paused, or just stopping. */
 BOXLITE_API int boxlite_box_start(boxlite_box *box, boxlite_error **err);
 BOXLITE_API int boxlite_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data,
                                         boxlite_error **err);
@@ -356,13 +362,15 @@ BOXLITE_API int boxlite_box_resume(boxlite_box *box, boxlite_error **err);
 /* Removes a box that is not running; with `force` one that is, too. With force, 0 as well if it
  * has gone meanwhile. */
 BOXLITE_API int boxlite_box_remove(boxlite_box *box, int force, boxlite_error **err);
-/* Waits until the box has stopped, timeout_ms at most (-1: for ever): TIMEOUT. */
+/* Waits until the box has stopped, timeout_ms at most (-1: for ever): TIMEOUT; STATE if it was never
+ * started. */
 BOXLITE_API int boxlite_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err);
 
+/* All boxes of the home, oldest first. */
 BOXLITE_API int boxlite_box_list_new(boxlite_runtime *rt, boxlite_box_list **ret,
                                      boxlite_error **err);
 BOXLITE_API size_t boxlite_box_list_count(const boxlite_box_list *list);
-/* Borrowed from the list. */
+/* Borrowed from the list. NULL beyond its end. */
 BOXLITE_API boxlite_box *boxlite_box_list_get(const boxlite_box_list *list, size_t i);
 BOXLITE_API void boxlite_box_list_free(boxlite_box_list *list);
 
@@ -400,7 +408,7 @@ BOXLITE_API int boxlite_exec_options_set_detached(boxlite_exec_options *o, int o
 /* Event bits. */
 #define BOXLITE_EXEC_STDOUT 1u   /* stdout has bytes or has ended */
 #define BOXLITE_EXEC_STDERR 2u   /* stderr has bytes or has ended */
-#define BOXLITE_EXEC_STDIN 4u    /* stdin takes bytes again */
+#define BOXLITE_EXEC_STDIN 4u    /* stdin takes bytes again, or never will: write says which */
 #define BOXLITE_EXEC_STARTED 8u  /* it runs */
 #define BOXLITE_EXEC_EXITED 16u  /* the result is there (after all its output was sent) */
 
@@ -413,7 +421,7 @@ typedef void (*boxlite_exec_fn)(void *data, boxlite_exec *exec, uint32_t events)
 
 typedef struct boxlite_exec_result {
     size_t struct_size; /* set by the caller */
-    int32_t exit_code;  /* 0–255; 128 + signal; 124 timed out; 126, 127 not started */
+    int32_t exit_code;  /* 0–255; 128 + signal; 124 timed out; 126, 127 not started; 137 box lost */
     int32_t signal;     /* that ended it, or 0 */
     uint32_t flags;     /* BOXLITE_EXIT_* */
     uint32_t reserved;
@@ -428,17 +436,22 @@ typedef struct boxlite_exec_result {
 BOXLITE_API int boxlite_box_exec(boxlite_box *box, const boxlite_exec_options *options,
                                  boxlite_exec **ret, boxlite_error **err);
 /* The main command of a box that has one, from the beginning of its kept output; works after the
- * box stopped too: NOT_FOUND if it has none. */
+ * box stopped too: NOT_FOUND if it has none. The first handle writes its standard input, if it has
+ * one; further ones only read. */
 BOXLITE_API int boxlite_box_main(boxlite_box *box, boxlite_exec **ret, boxlite_error **err);
-/* Any command of the box by its number, from the beginning of its kept output. */
+/* Any command of the box by its number, from the beginning of its kept output; without its input. What
+ * does not exist is told by boxlite_exec_wait(). */
 BOXLITE_API int boxlite_box_attach(boxlite_box *box, uint32_t number, boxlite_exec **ret,
                                    boxlite_error **err);
 /* What a command (number 0: the main one) has written so far and is still kept, then the end of
- * both streams, though it may go on: for showing logs. It takes no input. */
+ * both streams, though it may go on: for showing logs. It takes no input, and has a result only
+ * if the box has stopped: boxlite_exec_wait() is STATE otherwise. */
 BOXLITE_API int boxlite_box_output(boxlite_box *box, uint32_t number, boxlite_exec **ret,
                                    boxlite_error **err);
+/* Its number in the box, for boxlite_box_attach(); 0 until STARTED. */
 BOXLITE_API uint32_t boxlite_exec_number(const boxlite_exec *exec);
-/* Called from dispatch when one of `events` is due. fn NULL: none. */
+/* Called from dispatch with the events that are due when something new has come, and again while the
+ * callback reads or writes and more is due. It may free `exec`. fn NULL: none. */
 BOXLITE_API void boxlite_exec_set_callback(boxlite_exec *exec, boxlite_exec_fn fn, void *data);
 /* Events that are due now (STARTED and EXITED stay due). */
 BOXLITE_API uint32_t boxlite_exec_events(const boxlite_exec *exec);
@@ -464,7 +477,7 @@ BOXLITE_API int boxlite_exec_signal(boxlite_exec *exec, int signo, boxlite_error
 BOXLITE_API int boxlite_exec_resize(boxlite_exec *exec, uint16_t rows, uint16_t cols,
                                     boxlite_error **err);
 /* Waits for its end, -1 for ever: TIMEOUT. Output need not be read first, but if the kept output
- * fills up while this reader is attached, the command waits for it. */
+ * fills up while this reader is attached, the command waits for it. `ret` may be NULL. */
 BOXLITE_API int boxlite_exec_wait(boxlite_exec *exec, int timeout_ms, boxlite_exec_result *ret,
                                   boxlite_error **err);
 /* Why it was not started, one line, or NULL. */
@@ -476,7 +489,9 @@ BOXLITE_API void boxlite_exec_free(boxlite_exec *exec);
 
 /* Copies between host and a running box; folders with all in them; owners become the calling user
  * on the host and root in the box, modes, times and symlinks are kept. Like `docker cp`: into an
- * existing folder, else to that name. */
+ * existing folder, else to that name; a source that ends with "/." gives its contents only. What
+ * comes out of a box never leaves the target folder, follows no link in it, and brings no devices and no
+ * set-user-ID bits; INTEGRITY when a box tries. */
 BOXLITE_API int boxlite_box_copy_in(boxlite_box *box, const char *host_path,
                                     const char *guest_path, boxlite_error **err);
 BOXLITE_API int boxlite_box_copy_out(boxlite_box *box, const char *guest_path,
