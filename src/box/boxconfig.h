@@ -7,13 +7,15 @@
  *   config.json    this
  *   upper.img      the writable disk
  *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it running?" is asked of the lock,
- *                  never of a pid. The shim writes its pid and start time there for people.
+ *                  never of a pid. The shim writes its pid there for people.
  *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length limit is met)
- *   exit.json      written atomically by the shim when it ends: struct bx_box_exit. Removed at the next start. A box that
- *                  is not locked and has no exit.json although "started" exists was lost: its shim was killed.
- *   started        made at each start, removed with a clean end
- *   execs/N/       stdout, stderr: spools; result.json when ended (main command: kept over the stop for logs)
- *   console.log    the guest console's tail, shim.log
+ *   started        made at each start, removed once exit.json is written
+ *   exit.json      how the last run ended: struct bx_box_exit, replaced atomically. Removed at the next start. A box that
+ *                  is not locked and has "started" was lost: its shim was killed.
+ *   execs/N/       stdout, stderr: spools (spool.h: the first kept byte is where the file's data begins), made with
+ *                  their first byte; result.json: struct bx_exec_exit, of the main command only. Only execs/1, the main
+ *                  command's, outlives the run; all is cleared by the next start.
+ *   console.log    the guest console's tail; shim.log, engine.log for people
  * State is derived: locked and answering -> what the shim says; else exit.json or lost -> stopped; else created.
  */
 #ifndef BX_BOX_BOXCONFIG_H

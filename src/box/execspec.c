@@ -227,9 +227,10 @@ static int settle_exit(struct bx_exec_exit *e, bool has_code, int start_error)
         if (!e->failure && !(e->failure = strdup(strerror(start_error)))) {
             return -ENOMEM;
         }
-        if (!has_code) {
-            e->code = start_error == ENOENT ? 127 : 126;
-        }
+    }
+    if (e->flags & BOXLITE_EXIT_NOT_STARTED) {
+        e->signal = 0;
+        e->code = has_code ? e->code : start_error == ENOENT ? 127 : 126;
     } else if (e->flags & BOXLITE_EXIT_TIMED_OUT) {
         e->code = 124;
     } else if (e->signal) {
