@@ -10,7 +10,8 @@
  *   umoci do (images whose base has /lib -> usr/lib get files below lib/ from later layers); following it above
  *   the root is refused.
  * - Any other parent that is no folder is refused.
- * - A whiteout or opaque mark hides lower layers only, in whatever order the entries of its layer come.
+ * - A whiteout or opaque mark hides lower layers only, in whatever order the entries of its layer come. Below
+ *   something that its own layer put in a folder's place it means nothing (umoci writes such).
  *
  * Memory is bounded by the number of entries and by the sum of their texts, recursion by the depth. The
  * children are balanced trees (tsearch), so no choice of names makes it slow.
@@ -225,6 +226,9 @@ static int enter(struct walk *w, const char *name, size_t len, const char *behin
         if (r < 0) {
             return r;
         }
+    }
+    if (!w->make && !S_ISDIR(child->inode->mode) && child->layer == w->t->layer) {
+        return 0; /* whatever lower layers had below it is gone already */
     }
     if (S_ISLNK(child->inode->mode)) {
         r = follow(w, child, behind, err);
