@@ -2,8 +2,8 @@
 /*
  * boxconfig.c: the files of a box: config.json, exit.json, result.json. See boxconfig.h.
  *
- * Each file is one table (record.h), and every member has its bounds there: the same table refuses a damaged file
- * and a bad value from a caller, since what is written is what would be read.
+ * Each file is one table (record.h), and every member has its bounds there: the same table refuses
+ * a damaged file and a bad value from a caller, since what is written is what would be read.
  */
 #include "box/boxconfig.h"
 

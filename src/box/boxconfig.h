@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * boxconfig.h: what a box is made of, as it stands in boxes/ID/config.json: written by the library at create,
- * read by the shim at each start (and, since a home can be damaged, checked like outside input).
+ * boxconfig.h: what a box is made of, as it stands in boxes/ID/config.json: written by the library
+ * at create, read by the shim at each start (and, since a home can be damaged, checked like
+ * outside input).
  *
  * boxes/ID/ holds:
  *   config.json    this
  *   upper.img      the writable disk
- *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it running?" is asked of the lock,
- *                  never of a pid. The shim writes its pid there for people.
- *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length limit is met)
+ *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it
+ *                  running?" is asked of the lock, never of a pid. The shim writes its pid there
+ *                  for people.
+ *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length
+ *                  limit is met)
  *   started        made at each start, removed once exit.json is written
- *   exit.json      how the last run ended: struct bx_box_exit, replaced atomically. Removed at the next start. A box that
- *                  is not locked and has "started" was lost: its shim was killed.
- *   execs/N/       stdout, stderr: spools (spool.h: the first kept byte is where the file's data begins), made with
- *                  their first byte; result.json: struct bx_exec_exit, of the main command only. Only execs/1, the main
- *                  command's, outlives the run; all is cleared by the next start.
+ *   exit.json      how the last run ended: struct bx_box_exit, replaced atomically. Removed at the
+ *                  next start. A box that is not locked and has "started" was lost: its shim was
+ *                  killed.
+ *   execs/N/       stdout, stderr: spools (spool.h: the first kept byte is where the file's data
+ *                  begins), made with their first byte; result.json: struct bx_exec_exit, of the
+ *                  main command only. Only execs/1, the main command's, outlives the run; all is
+ *                  cleared by the next start.
  *   console.log    the guest console's tail; shim.log, engine.log for people
- * State is derived: locked and answering -> what the shim says; else exit.json or lost -> stopped; else created.
+ * State is derived: locked and answering -> what the shim says; else exit.json or lost -> stopped;
+ * else created.
  */
 #ifndef BX_BOX_BOXCONFIG_H
 #define BX_BOX_BOXCONFIG_H
@@ -40,25 +46,27 @@ struct bx_box_config {
     char *engine;         /* as asked: "auto", … */
     uint32_t cpus;
     uint64_t memory, disk;
-    int network;          /* BOXLITE_NETWORK_* */
+    int network; /* BOXLITE_NETWORK_* */
     bool auto_remove, detached;
-    uint64_t timeout_ms;  /* 0: none */
-    int64_t created;      /* seconds */
+    uint64_t timeout_ms;   /* 0: none */
+    int64_t created;       /* seconds */
     struct bx_strv labels; /* "name=value" */
     /* defaults of every command in this box: image config with the options' over it */
-    struct bx_strv env;   /* NAME=VALUE */
+    struct bx_strv env; /* NAME=VALUE */
     char *workdir, *user, *stop_signal;
     /* the main command */
     bool main;
-    struct bx_strv argv;  /* entrypoint + command */
-    uint16_t rows, cols;  /* terminal, or 0, 0 */
+    struct bx_strv argv; /* entrypoint + command */
+    uint16_t rows, cols; /* terminal, or 0, 0 */
     bool stdin_open;
 };
 
 void bx_box_config_done(struct bx_box_config *c);
 int bx_box_config_write(const struct bx_box_config *c, int box_fd, boxlite_error **err);
-int bx_box_config_read(int box_fd, struct bx_box_config *ret, boxlite_error **err); /* checks all bounds */
-char *bx_box_config_text(const struct bx_box_config *c); /* JSON, caller frees, NULL: out of memory */
+int bx_box_config_read(int box_fd, struct bx_box_config *ret,
+                       boxlite_error **err); /* checks all bounds */
+char *bx_box_config_text(
+    const struct bx_box_config *c); /* JSON, caller frees, NULL: out of memory */
 
 /* How a run of a box ended. */
 struct bx_box_exit {
@@ -69,21 +77,24 @@ struct bx_box_exit {
 };
 void bx_box_exit_done(struct bx_box_exit *e);
 int bx_box_exit_write(const struct bx_box_exit *e, int box_fd, boxlite_error **err);
-int bx_box_exit_read(int box_fd, struct bx_box_exit *ret, boxlite_error **err); /* NOT_FOUND: none */
+int bx_box_exit_read(int box_fd, struct bx_box_exit *ret,
+                     boxlite_error **err); /* NOT_FOUND: none */
 
 /* How a command ended, on the wire and in result.json. */
 struct bx_exec_exit {
     int32_t code, signal;
     uint32_t flags; /* BOXLITE_EXIT_* */
     uint64_t wall_us, user_us, system_us, max_rss;
-    char *failure;  /* why it was not started, or NULL */
+    char *failure; /* why it was not started, or NULL */
 };
 void bx_exec_exit_done(struct bx_exec_exit *e);
 struct bx_msg;
 struct bx_buf;
-int bx_exec_exit_from_msg(const struct bx_msg *m, struct bx_exec_exit *ret); /* 0, -EPROTO, -ENOMEM */
-int bx_exec_exit_to_msg(const struct bx_exec_exit *e, struct bx_buf *msg);  /* appends the fields */
-int bx_exec_exit_write(const struct bx_exec_exit *e, int dirfd, const char *name, boxlite_error **err);
+int bx_exec_exit_from_msg(const struct bx_msg *m,
+                          struct bx_exec_exit *ret);                       /* 0, -EPROTO, -ENOMEM */
+int bx_exec_exit_to_msg(const struct bx_exec_exit *e, struct bx_buf *msg); /* appends the fields */
+int bx_exec_exit_write(const struct bx_exec_exit *e, int dirfd, const char *name,
+                       boxlite_error **err);
 int bx_exec_exit_read(int dirfd, const char *name, struct bx_exec_exit *ret, boxlite_error **err);
 
 /* What a command is started with; becomes the fields of BX_AG_EXEC / BX_SH_EXEC. */
@@ -97,11 +108,13 @@ struct bx_exec_spec {
         uint64_t resource, soft, hard;
     } limits[16];
     size_t nlimits;
-    char *builtin;    /* or NULL */
+    char *builtin; /* or NULL */
     bool detached;
 };
 void bx_exec_spec_done(struct bx_exec_spec *s);
-int bx_exec_spec_to_msg(const struct bx_exec_spec *s, struct bx_buf *msg); /* appends; 0, -ENOBUFS, -ENOMEM */
-int bx_exec_spec_from_msg(const struct bx_msg *m, struct bx_exec_spec *ret); /* 0, -EPROTO, -ENOMEM */
+int bx_exec_spec_to_msg(const struct bx_exec_spec *s,
+                        struct bx_buf *msg); /* appends; 0, -ENOBUFS, -ENOMEM */
+int bx_exec_spec_from_msg(const struct bx_msg *m,
+                          struct bx_exec_spec *ret); /* 0, -EPROTO, -ENOMEM */
 
 #endif

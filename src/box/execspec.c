@@ -2,9 +2,9 @@
 /*
  * execspec.c: commands and their results as message fields (boxconfig.h, wire/proto.h).
  *
- * Both directions are used on both links, so a command that came from a client is parsed, completed with the
- * box's defaults and written again for the agent: nothing unread is ever passed on. A result that comes from a
- * guest is hostile input: every number has its bound here.
+ * Both directions are used on both links, so a command that came from a client is parsed,
+ * completed with the box's defaults and written again for the agent: nothing unread is ever passed
+ * on. A result that comes from a guest is hostile input: every number has its bound here.
  */
 #include <errno.h>
 #include <signal.h>
@@ -63,8 +63,8 @@ int bx_exec_spec_to_msg(const struct bx_exec_spec *s, struct bx_buf *msg)
         (r = bx_msg_str(msg, BX_T_CWD, s->cwd)) < 0 ||
         (r = bx_msg_str(msg, BX_T_USER, s->user)) < 0 ||
         (r = bx_msg_str(msg, BX_T_BUILTIN, s->builtin)) < 0 ||
-        (r = put_u64(msg, BX_T_FLAGS, s->flags)) < 0 || (r = put_u64(msg, BX_T_ROWS, s->rows)) < 0 ||
-        (r = put_u64(msg, BX_T_COLS, s->cols)) < 0 ||
+        (r = put_u64(msg, BX_T_FLAGS, s->flags)) < 0 ||
+        (r = put_u64(msg, BX_T_ROWS, s->rows)) < 0 || (r = put_u64(msg, BX_T_COLS, s->cols)) < 0 ||
         (r = put_u64(msg, BX_T_TIMEOUT_MS, s->timeout_ms)) < 0 ||
         (r = put_u64(msg, BX_T_DETACHED, s->detached)) < 0) {
         return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c: see record.h. Each type has one row of functions (write, read, done), so a table is walked
- * without a chain of ifs. bx_json_* name the key in their errors; what is checked here does too.
+ * record.c: see record.h. Each type has one row of functions (write, read, done), so a table is
+ * walked without a chain of ifs. bx_json_* name the key in their errors; what is checked here does
+ * too.
  */
 #include "box/record.h"
 
@@ -323,7 +324,7 @@ int bx_rec_write(const struct bx_rec_table *t, const void *rec, int dirfd, const
         return bx_fail(err, BOXLITE_E_INVALID, "%s: %zu bytes, more than the %zu allowed", name,
                        strlen(text), max);
     }
-    int r = durable ? bx_write_file(dirfd, name, text, strlen(text), 0600) :
-                      replace_file(dirfd, name, text, strlen(text));
+    int r = durable ? bx_write_file(dirfd, name, text, strlen(text), 0600)
+                    : replace_file(dirfd, name, text, strlen(text));
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "writing %s", name) : 0;
 }

@@ -2,10 +2,10 @@
 /*
  * record.h: plain structs as JSON objects, by a table of their fields.
  *
- * A table names each member once: key, type, offset, bounds. Reading checks everything a table says,
- * so a file that someone damaged gives an error that names the field, never a half-filled struct.
- * Program text (arguments, environment, folders) is bytes, and JSON is not: a string that is no UTF-8 is
- * written as {"hex": "…"}, so that it comes back as it was.
+ * A table names each member once: key, type, offset, bounds. Reading checks everything a table
+ * says, so a file that someone damaged gives an error that names the field, never a half-filled
+ * struct. Program text (arguments, environment, folders) is bytes, and JSON is not: a string that
+ * is no UTF-8 is written as {"hex": "…"}, so that it comes back as it was.
  */
 #ifndef BX_BOX_RECORD_H
 #define BX_BOX_RECORD_H
@@ -49,8 +49,8 @@ char *bx_rec_text(const struct bx_rec_table *t, const void *rec);
 /* Fills a zeroed struct; on failure it is zeroed again. `what` goes before the message. */
 int bx_rec_from_json(const struct bx_rec_table *t, const json_t *obj, const char *what, void *rec,
                      boxlite_error **err);
-/* The same from and to a file below dirfd, replaced atomically, at most max bytes. durable: on disk when the call
- * returns; without it a loss of power can leave an empty file. */
+/* The same from and to a file below dirfd, replaced atomically, at most max bytes. durable: on
+ * disk when the call returns; without it a loss of power can leave an empty file. */
 int bx_rec_read(const struct bx_rec_table *t, int dirfd, const char *name, size_t max, void *rec,
                 boxlite_error **err);
 int bx_rec_write(const struct bx_rec_table *t, const void *rec, int dirfd, const char *name,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim.h: the parts of boxlite-shim, seen from each other. docs/decisions/0006-shim.md has the reasons.
+ * shim.h: the parts of boxlite-shim, seen from each other. docs/decisions/0006-shim.md has the
+ * reasons.
  *
  *   shim_main     arguments, signals, log, the loop
  *   shim_jail     what the process gives up, and when
@@ -16,8 +17,9 @@
  *   shim_server   link 2: the socket, connections, pending answers
  *   shim_request  one function per request of a client
  *
- * One thread, one loop. Objects are freed only from the loop's top (bx_shim_reap), never below a callback that may
- * still use them; until then `dead` marks them. Every list has a bound in the constants below.
+ * One thread, one loop. Objects are freed only from the loop's top (bx_shim_reap_later), never below a
+ * callback that may still use them; until then `dead` marks them. Every list has a bound in the
+ * constants below.
  */
 #ifndef BX_BOX_SHIM_H
 #define BX_BOX_SHIM_H
@@ -38,12 +40,12 @@
 #include "wire/proto.h"
 
 #define BX_SHIM_CLIENTS_MAX 64u
-#define BX_SHIM_READERS_MAX 64u  /* attachments of one client */
-#define BX_SHIM_PENDING_MAX 256u /* unanswered requests of one client */
-#define BX_SHIM_RUNNING_MAX 256u /* commands at once */
-#define BX_SHIM_ENDED_MAX 64u    /* ended commands that are kept */
+#define BX_SHIM_READERS_MAX 64u            /* attachments of one client */
+#define BX_SHIM_PENDING_MAX 256u           /* unanswered requests of one client */
+#define BX_SHIM_RUNNING_MAX 256u           /* commands at once */
+#define BX_SHIM_ENDED_MAX 64u              /* ended commands that are kept */
 #define BX_SHIM_ENDED_BYTES (256ull << 20) /* and their output together */
-#define BX_SHIM_TAIL 4096u       /* guest console bytes kept for an error */
+#define BX_SHIM_TAIL 4096u                 /* guest console bytes kept for an error */
 
 /* What the outside is to the shim; tests put their own here. */
 struct bx_shim_world {
@@ -54,15 +56,15 @@ struct bx_shim_world {
                        struct bx_passt_net *ret_net, boxlite_error **err);
     void (*passt_free)(struct bx_passt *p);
     int (*rootfs_check)(int fd, const char *what, boxlite_error **err);
-    void (*running)(const struct bx_log *log); /* nothing is started any more from here on; may be NULL */
+    void (*running)(const struct bx_log *log); /* nothing more will be started; may be NULL */
     uint64_t spool_max;
-    uint32_t boot_quiet_ms;  /* a boot without any sign of life for so long has failed */
-    uint32_t boot_ms;        /* and any boot that takes longer */
-    uint32_t panic_ms;       /* from a panic on the console to the engine's own end */
-    uint32_t shutdown_ms;    /* for the agent's sync and power-off */
-    uint32_t kill_ms;        /* for the engine to end after a kill */
-    uint32_t drain_ms;       /* readers of a stopped box who take nothing for so long are dropped */
-    uint32_t stuck_ms;       /* for a full disk to take a command's output again */
+    uint32_t boot_quiet_ms; /* a boot without any sign of life for so long has failed */
+    uint32_t boot_ms;       /* and any boot that takes longer */
+    uint32_t panic_ms;      /* from a panic on the console to the engine's own end */
+    uint32_t shutdown_ms;   /* for the agent's sync and power-off */
+    uint32_t kill_ms;       /* for the engine to end after a kill */
+    uint32_t drain_ms;      /* readers of a stopped box who take nothing for so long are dropped */
+    uint32_t stuck_ms;      /* for a full disk to take a command's output again */
 };
 extern const struct bx_shim_world bx_shim_real_world;
 
@@ -105,7 +107,7 @@ struct bx_shim_console {
     struct bx_buf tail;
     char line[256]; /* the line that is being printed */
     size_t line_len;
-    char *panic;    /* the reason, once seen */
+    char *panic; /* the reason, once seen */
 };
 
 struct bx_shim {
@@ -123,13 +125,13 @@ struct bx_shim {
     boxlite_error *failure;   /* the first one, if the box failed */
     boxlite_error *suspicion; /* a failure that waits for a better reason */
     bool paused, announced, timed_out, finishing;
-    struct bx_source *step;    /* deadline of the present step */
+    struct bx_source *step; /* deadline of the present step */
     struct bx_source *boot_end;
     struct bx_source *timeout; /* the box's own */
     struct bx_source *owner;
-    struct bx_source *finish;  /* deferred end */
+    struct bx_source *finish; /* deferred end */
     struct bx_source *reaper;
-    struct bx_source *stuck;   /* retry of a full disk */
+    struct bx_source *stuck; /* retry of a full disk */
 
     const struct bx_vmm_ops *engine;
     struct bx_vmm *vm;
@@ -158,7 +160,8 @@ struct bx_shim {
 int bx_shim_new(struct bx_loop *loop, const struct bx_log *log, const struct bx_shim_world *world,
                 const struct bx_shim_args *args, struct bx_shim **ret); /* 0 or -errno */
 void bx_shim_free(struct bx_shim *s);
-/* Boots the box. What fails is told to the clients; then, as always in the end, the phase becomes DONE. */
+/* Boots the box. What fails is told to the clients; then, as always in the end, the phase becomes
+ * DONE. */
 void bx_shim_start(struct bx_shim *s);
 bool bx_shim_done(const struct bx_shim *s);
 /* Ends the box in at least that way; timeout_ms: for SIGNAL. */
@@ -236,7 +239,7 @@ struct bx_shim_exec {
     struct bx_buf in;  /* input on its way to the guest */
     size_t in_foreign; /* of these, bytes of writers who have gone */
     bool in_eof, in_eof_sent, in_closed;
-    int output_error;  /* -errno: killed because its output could not be kept */
+    int output_error; /* -errno: killed because its output could not be kept */
     bool told;        /* its result came from the guest */
     struct bx_exec_exit exit;
 };
@@ -316,14 +319,20 @@ struct bx_shim_client {
     struct bx_shim_client *next;
 };
 
-enum bx_pending_kind { BX_PENDING_WAIT, BX_PENDING_PAUSE, BX_PENDING_RESUME, BX_PENDING_STOP,
-                       BX_PENDING_STATS };
+enum bx_pending_kind {
+    BX_PENDING_WAIT,
+    BX_PENDING_PAUSE,
+    BX_PENDING_RESUME,
+    BX_PENDING_STOP,
+    BX_PENDING_STATS
+};
 
 int bx_shim_listen(struct bx_shim *s, boxlite_error **err);
 void bx_shim_unlisten(struct bx_shim *s);
 /* Takes fd. */
 int bx_shim_client_new(struct bx_shim *s, int take_fd, struct bx_shim_client **ret);
-/* Marks a connection as ended: it, and what it owns, goes at the next reap, so this is allowed anywhere. */
+/* Marks a connection as ended: it, and what it owns, goes at the next reap, so this is allowed
+ * anywhere. */
 void bx_shim_client_drop(struct bx_shim_client *c);
 void bx_shim_clients_reap(struct bx_shim *s);
 void bx_shim_reap_later(struct bx_shim *s);
@@ -342,7 +351,8 @@ void bx_shim_settle_error(struct bx_shim *s, enum bx_pending_kind kind, uint64_t
 void bx_shim_answer_empty(struct bx_shim_client *c, uint64_t request, void *data);
 /* The box has stopped: an error for whoever still waits for something from it. */
 void bx_shim_settle_stopped(struct bx_shim *s);
-/* Readers of a stopped box who have taken nothing since the last call lose their connection (but the starter). */
+/* Readers of a stopped box who have taken nothing since the last call lose their connection (but
+ * the starter). */
 void bx_shim_drop_idle(struct bx_shim *s);
 /* Writes out what is pending, within a limit, and closes all connections. */
 void bx_shim_clients_close(struct bx_shim *s);

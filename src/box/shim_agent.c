@@ -2,9 +2,10 @@
 /*
  * shim_agent.c: link 1, to the agent in the guest.
  *
- * The peer is hostile: the connection checks frames and credit, here every message is checked against what the shim
- * itself has asked for. A message that makes no sense ends the link, and with it the box; one that names a
- * command which has ended already is what crossing messages look like, and is ignored.
+ * The peer is hostile: the connection checks frames and credit, here every message is checked
+ * against what the shim itself has asked for. A message that makes no sense ends the link, and
+ * with it the box; one that names a command which has ended already is what crossing messages look
+ * like, and is ignored.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -123,8 +124,8 @@ static const struct {
     bool before_ready;
     int (*fn)(struct bx_shim *s, const struct bx_msg *m);
 } handlers[] = {
-    {BX_AG_READY, true, on_ready},     {BX_AG_FAILED, true, on_failed},
-    {BX_AG_STARTED, false, on_started}, {BX_AG_EXITED, false, on_exited},
+    {BX_AG_READY, true, on_ready},        {BX_AG_FAILED, true, on_failed},
+    {BX_AG_STARTED, false, on_started},   {BX_AG_EXITED, false, on_exited},
     {BX_AG_STATS_REPLY, false, on_stats}, {BX_AG_LOG, true, on_log},
 };
 
@@ -151,7 +152,8 @@ static void on_bytes(void *data, uint32_t channel, const uint8_t *p, size_t len)
 {
     struct bx_shim_exec *e = stream_exec(data, channel);
     uint32_t stream = BX_CHANNEL_STREAM(channel);
-    /* Bytes on an input channel get no credit back: a guest can send one window of them, to nowhere. */
+    /* Bytes on an input channel get no credit back: a guest can send one window of them, to
+     * nowhere. */
     if (e && (stream == BX_STREAM_OUT || stream == BX_STREAM_ERR)) {
         bx_shim_exec_bytes(e, (int)stream - BX_STREAM_OUT, p, len);
     }
@@ -257,6 +259,6 @@ int bx_shim_agent_tell(struct bx_shim *s, uint16_t type, uint16_t tag1, uint64_t
     if (r == 0 && tag2) {
         r = bx_msg_u64(&s->msg, tag2, v2);
     }
-    return r < 0 ? bx_fail_errno(err, BOXLITE_E_INTERNAL, r, "writing a message") :
-                   bx_shim_agent_send(s, err);
+    return r < 0 ? bx_fail_errno(err, BOXLITE_E_INTERNAL, r, "writing a message")
+                 : bx_shim_agent_send(s, err);
 }

@@ -2,9 +2,10 @@
 /*
  * shim_boot.c: what a VM is started with, and what its agent is told first.
  *
- * Everything is opened here, by descriptor and below the home directory, so that the engine gets nothing but
- * ready descriptors and the one path of the kernel. Each thing that can be missing has its own error and advice.
- * Disks: /dev/vda the image's squashfs, read-only and shared by boxes; /dev/vdb the box's own ext4.
+ * Everything is opened here, by descriptor and below the home directory, so that the engine gets
+ * nothing but ready descriptors and the one path of the kernel. Each thing that can be missing has
+ * its own error and advice. Disks: /dev/vda the image's squashfs, read-only and shared by boxes;
+ * /dev/vdb the box's own ext4.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,7 +130,8 @@ static int prepare(struct bx_shim *s, struct parts *p, boxlite_error **err)
     return 0;
 }
 
-/* A network that ends under a running box leaves it without one; during the boot it ends the start. */
+/* A network that ends under a running box leaves it without one; during the boot it ends the
+ * start. */
 static void passt_ended(void *data, const boxlite_error *error)
 {
     struct bx_shim *s = data;
@@ -162,7 +164,8 @@ static int start_network(struct bx_shim *s, int *ret_fd, boxlite_error **err)
 
 static int choose_engine(struct bx_shim *s, boxlite_error **err)
 {
-    /* The probe's verdict is the same for all boxes of this home until the next boot of the host. */
+    /* The probe's verdict is the same for all boxes of this home until the next boot of the host.
+     * */
     _cleanup_close_ int cache = openat(s->args.home_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return s->world.choose(s->config.engine, cache, &s->engine, err);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_console.c: the guest's console: console.log in the box's folder, the tail in memory for errors, and the
- * watch for a kernel panic.
+ * shim_console.c: the guest's console: console.log in the box's folder, the tail in memory for
+ * errors, and the watch for a kernel panic.
  *
- * A guest can print without end, so the file has a bound: when it is full it starts again with the tail. A panic is
- * told by the console long before the engine ends (or although it never does): "Kernel panic - not syncing: REASON"
- * at the beginning of a line, behind the kernel's time stamp if it has one. A program in the guest cannot
- * reach this console; and if the guest lies here, it ends its own box.
+ * A guest can print without end, so the file has a bound: when it is full it starts again with the
+ * tail. A panic is told by the console long before the engine ends (or although it never does):
+ * "Kernel panic - not syncing: REASON" at the beginning of a line, behind the kernel's time stamp
+ * if it has one. A program in the guest cannot reach this console; and if the guest lies here, it
+ * ends its own box.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,8 +23,8 @@ static const char panic_mark[] = "Kernel panic - not syncing: ";
 int bx_shim_console_open(struct bx_shim_console *c, int box_fd)
 {
     c->tail = (struct bx_buf)BX_BUF_INIT(BX_SHIM_TAIL);
-    c->fd = openat(box_fd, "console.log", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                   0600);
+    c->fd =
+        openat(box_fd, "console.log", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     return c->fd < 0 ? -errno : 0;
 }
 

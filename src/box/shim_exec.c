@@ -2,11 +2,12 @@
 /*
  * shim_exec.c: the commands of a box: their numbers, states and results.
  *
- * planned -> sent -> running -> ended. Only the main command is ever planned for long: it exists from the shim's
- * first moment, so that clients can attach to it while the guest boots. A command has ended when its result is known
- * and all its output is kept; then its channels are closed and those who wait are told. Results of the main command
- * go to result.json as well, because they are asked for after the box has stopped; other commands are known as
- * long as the shim lives, the last BX_SHIM_ENDED_MAX of them.
+ * planned -> sent -> running -> ended. Only the main command is ever planned for long: it exists
+ * from the shim's first moment, so that clients can attach to it while the guest boots. A command
+ * has ended when its result is known and all its output is kept; then its channels are closed and
+ * those who wait are told. Results of the main command go to result.json as well, because they are
+ * asked for after the box has stopped; other commands are known as long as the shim lives, the
+ * last BX_SHIM_ENDED_MAX of them.
  */
 #include <errno.h>
 #include <signal.h>
@@ -81,8 +82,8 @@ int bx_shim_exec_new(struct bx_shim *s, struct bx_exec_spec *spec, struct bx_shi
                      struct bx_shim_exec **ret, boxlite_error **err)
 {
     if (s->execs.running >= BX_SHIM_RUNNING_MAX) {
-        int r = bx_fail(err, BOXLITE_E_BUSY, "%u commands run in the box already",
-                        BX_SHIM_RUNNING_MAX);
+        int r =
+            bx_fail(err, BOXLITE_E_BUSY, "%u commands run in the box already", BX_SHIM_RUNNING_MAX);
         bx_hint(err, "wait for one of them to end");
         return r;
     }
@@ -260,8 +261,8 @@ static void amend_result(struct bx_shim_exec *e, bool is_main)
         e->exit.code = 124;
     }
     if (e->output_error && !e->exit.failure) {
-        e->exit.failure = bx_asprintf("killed: its output could not be kept: %s",
-                                      strerror(-e->output_error));
+        e->exit.failure =
+            bx_asprintf("killed: its output could not be kept: %s", strerror(-e->output_error));
     }
 }
 
@@ -370,7 +371,8 @@ void bx_shim_execs_reap(struct bx_shim *s)
             bytes += kept_bytes(s->execs.v[i]);
         }
     }
-    for (size_t i = 0; i < s->execs.n && (count > BX_SHIM_ENDED_MAX || bytes > BX_SHIM_ENDED_BYTES);) {
+    for (size_t i = 0;
+         i < s->execs.n && (count > BX_SHIM_ENDED_MAX || bytes > BX_SHIM_ENDED_BYTES);) {
         if (!may_go(s->execs.v[i])) {
             i++;
             continue;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_files.c: the box's folder, at the beginning and at the end of a run (boxconfig.h has the list).
+ * shim_files.c: the box's folder, at the beginning and at the end of a run (boxconfig.h has the
+ * list).
  *
- * The lock is the first thing taken and the last given back: whoever holds it is the box's only shim, and nothing in
- * the folder is touched without it. `started` without exit.json is what a killed shim leaves: the next start, which
- * has the lock, clears it. At the end exit.json is there before `started` goes, so a box is never
- * without one of the two.
+ * The lock is the first thing taken and the last given back: whoever holds it is the box's only
+ * shim, and nothing in the folder is touched without it. `started` without exit.json is what a
+ * killed shim leaves: the next start, which has the lock, clears it. At the end exit.json is there
+ * before `started` goes, so a box is never without one of the two.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -124,7 +125,8 @@ static void remove_execs(struct bx_shim *s)
     }
 }
 
-/* All but the lock; then the lock. The folder itself and the box's row are for the library to remove. */
+/* All but the lock; then the lock. The folder itself and the box's row are for the library to
+ * remove. */
 static void remove_all(struct bx_shim *s)
 {
     _cleanup_close_ int fd = openat(s->args.box_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -2,10 +2,10 @@
 /*
  * shim_input.c: a command's input, from the one client that writes it to the guest.
  *
- * Credit goes back to the client when its bytes are on their way to the guest, so what waits here is at most a window
- * of the present writer, and what earlier writers left (`in_foreign`, always in front). A writer who goes
- * leaves the input open: another may attach. Once the command reads no more, every writer's bytes are swallowed and
- * the writer is told by a reset.
+ * Credit goes back to the client when its bytes are on their way to the guest, so what waits here
+ * is at most a window of the present writer, and what earlier writers left (`in_foreign`, always
+ * in front). A writer who goes leaves the input open: another may attach. Once the command reads
+ * no more, every writer's bytes are swallowed and the writer is told by a reset.
  */
 #include <errno.h>
 
@@ -70,7 +70,8 @@ void bx_shim_exec_input(struct bx_shim_exec *e, const uint8_t *p, size_t len)
         credit_writer(e, taken);
     }
     if (taken < len && bx_buf_append(&e->in, p + taken, len - taken) < 0) {
-        bx_shim_client_drop(e->writer->client); /* writers in turn have filled it up, or no memory */
+        bx_shim_client_drop(
+            e->writer->client); /* writers in turn have filled it up, or no memory */
     }
 }
 

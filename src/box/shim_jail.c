@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_jail.c: what the shim gives up, in stages, each with its reason. A kernel that does not allow a stage is
- * no failure: the stages are depth, the boundary is the VM.
+ * shim_jail.c: what the shim gives up, in stages, each with its reason. A kernel that does not
+ * allow a stage is no failure: the stages are depth, the boundary is the VM.
  *
  * early, first thing in main:
- *   not dumpable          no ptrace, no core, /proc/PID of this process closed to others: it holds the streams of
- *                         every command in the box
+ *   not dumpable          no ptrace, no core, /proc/PID of this process closed to others: it holds
+ *                         the streams of every command in the box
  *   no core               a crash leaves no copy of them on disk
  *   descriptors           enough for 64 clients and the spools of 256 commands
  *   no new privileges     what the shim starts (engine, passt) gains nothing by set-uid files
- * late, when the guest's agent is ready: from here on its bytes are parsed for as long as the box lives, and nothing
- * is started any more.
- *   system calls          a list of those that streams, files of the box and the end of the engine need. Above
- *                         all there is no way to start a program, to open a socket, to signal what is not held by
- *                         a pidfd, or to look into another process. The rest fails with EPERM
- * The filter is written out as BPF, so that no library for it is mapped into a process of which there is one per box.
+ * late, when the guest's agent is ready: from here on its bytes are parsed for as long as the box
+ * lives, and nothing is started any more.
+ *   system calls          a list of those that streams, files of the box and the end of the engine
+ *                         need. Above all there is no way to start a program, to open a socket, to
+ *                         signal what is not held by a pidfd, or to look into another process. The
+ *                         rest fails with EPERM
+ * The filter is written out as BPF, so that no library for it is mapped into a process of which
+ * there is one per box.
  */
 #include <errno.h>
 #include <linux/audit.h>

@@ -2,16 +2,19 @@
 /*
  * shim_life.c: the life of a box: boot, run, stop.
  *
- *     BOOT ──agent ready──▶ RUNNING ──stop──▶ STOPPING ──engine ended──▶ (finish) DRAIN ──readers done──▶ DONE
+ *     BOOT ──agent ready──▶ RUNNING ──stop──▶ STOPPING ──engine ended──▶ (finish) DRAIN ──readers
+ *     done──▶ DONE
  *       └──────────any failure──────────────────▲
- * Every end, wanted or not, goes through bx_shim_stop() and then finish(): there the VM is gone for certain, all
- * commands have a result, exit.json is written, the lock is released, and only then anyone is told that the box
- * has stopped. So who hears STOPPED may start or remove the box at once. What is left in DRAIN is a process that holds
- * nothing but the open spools of readers who have not finished.
+ * Every end, wanted or not, goes through bx_shim_stop() and then finish(): there the VM is gone
+ * for certain, all commands have a result, exit.json is written, the lock is released, and only
+ * then anyone is told that the box has stopped. So who hears STOPPED may start or remove the box
+ * at once. What is left in DRAIN is a process that holds nothing but the open spools of readers
+ * who have not finished.
  *
- * A boot that fails says why at once: the engine's end, a panic line on the console, or the agent's own word, each
- * with the console's last lines. Signs that the engine is about to give a better reason (a panic line, a lost agent)
- * become a `suspicion` that waits world.panic_ms for it. Deadlines are the last resort.
+ * A boot that fails says why at once: the engine's end, a panic line on the console, or the
+ * agent's own word, each with the console's last lines. Signs that the engine is about to give a
+ * better reason (a panic line, a lost agent) become a `suspicion` that waits world.panic_ms for
+ * it. Deadlines are the last resort.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -256,7 +259,8 @@ static void on_timeout(void *data)
     bool again = s->timed_out;
     s->timed_out = true;
     bx_info(&s->log, "box", "its time is over");
-    /* The command goes first, so that its output comes out to the end; its end then stops the box. */
+    /* The command goes first, so that its output comes out to the end; its end then stops the box.
+     * */
     if (again || s->paused || !e || bx_shim_exec_signal(e, SIGKILL, &err) < 0) {
         bx_shim_stop(s, BX_STOP_SHUTDOWN, 0);
         return;
@@ -541,9 +545,16 @@ int bx_shim_new(struct bx_loop *loop, const struct bx_log *log, const struct bx_
         bx_shim_args_close(&own);
         return -ENOMEM;
     }
-    *s = (struct bx_shim){.loop = loop, .log = *log, .world = *world, .args = own, .lock_fd = -1,
-                          .listen_fd = -1, .console.fd = -1, .execs.dir = -1,
-                          .execs.next = BX_MAIN_EXEC, .msg = BX_BUF_INIT(BX_FRAME_MSG_MAX),
+    *s = (struct bx_shim){.loop = loop,
+                          .log = *log,
+                          .world = *world,
+                          .args = own,
+                          .lock_fd = -1,
+                          .listen_fd = -1,
+                          .console.fd = -1,
+                          .execs.dir = -1,
+                          .execs.next = BX_MAIN_EXEC,
+                          .msg = BX_BUF_INIT(BX_FRAME_MSG_MAX),
                           .started = (int64_t)(bx_now_real() / BX_SEC)};
     int r;
     if ((r = bx_loop_add_timer(loop, BX_NEVER, on_step, s, &s->step)) < 0 ||
@@ -570,8 +581,8 @@ void bx_shim_free(struct bx_shim *s)
     bx_shim_unlisten(s);
     bx_shim_execs_done(s);
     bx_shim_console_done(&s->console);
-    struct bx_source *sources[] = {s->step, s->boot_end, s->timeout, s->owner,
-                                   s->finish, s->reaper, s->stuck};
+    struct bx_source *sources[] = {s->step,   s->boot_end, s->timeout, s->owner,
+                                   s->finish, s->reaper,   s->stuck};
     for (size_t i = 0; i < BX_ARRAY_SIZE(sources); i++) {
         bx_source_free(sources[i]);
     }

@@ -2,9 +2,10 @@
 /*
  * shim_main.c: boxlite-shim, one process per box (box/shimproc.h has its contract).
  *
- * Only what a process has once is here: arguments, signals, the log, the loop. The log is stderr, the box's shim.log,
- * with a bound on what one run may write. SIGTERM stops the box as `stop` would; a terminal's signals do not come
- * here, because the shim is the leader of a session of its own.
+ * Only what a process has once is here: arguments, signals, the log, the loop. The log is stderr,
+ * the box's shim.log, with a bound on what one run may write. SIGTERM stops the box as `stop`
+ * would; a terminal's signals do not come here, because the shim is the leader of a session of its
+ * own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -148,7 +149,8 @@ int main(int argc, char **argv)
     }
     bx_shim_jail_early(&log);
     if (!parse(argc, argv, v)) {
-        bx_log(&log, BOXLITE_LOG_ERROR, "shim", "usage: boxlite-shim --box-fd N --home-fd N "
+        bx_log(&log, BOXLITE_LOG_ERROR, "shim",
+               "usage: boxlite-shim --box-fd N --home-fd N "
                "--control-fd N [--owner-pidfd N] [--log-level N]");
         return EXIT_USAGE;
     }

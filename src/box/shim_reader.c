@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_reader.c: attachments: one client that follows one command's output, and perhaps writes its input.
+ * shim_reader.c: attachments: one client that follows one command's output, and perhaps writes its
+ * input.
  *
- * A reader stands at an absolute offset of each stream. At the end of the spool new bytes are sent to it straight
- * from memory; anywhere else they are read back from the spool as the client's credit allows, so each reader has
- * its own pace. Two readers of one command know nothing of each other; one client's connection holds them all.
+ * A reader stands at an absolute offset of each stream. At the end of the spool new bytes are sent
+ * to it straight from memory; anywhere else they are read back from the spool as the client's
+ * credit allows, so each reader has its own pace. Two readers of one command know nothing of each
+ * other; one client's connection holds them all.
  */
 #include <errno.h>
 
@@ -12,7 +14,8 @@
 #include "box/shim.h"
 
 #define PUMP_SIZE (128u * 1024u)
-/* Read back in one go before other sources of the loop get their turn: the connection's queue is no bigger. */
+/* Read back in one go before other sources of the loop get their turn: the connection's queue is
+ * no bigger. */
 #define PUMP_MAX BX_CONN_OUT_SOFT
 
 static uint32_t channel_of(const struct bx_shim_reader *r, int which)
@@ -78,7 +81,8 @@ int bx_shim_reader_new(struct bx_shim_client *client, struct bx_shim_exec *exec,
     if (!reader) {
         return bx_fail_oom(err);
     }
-    *reader = (struct bx_shim_reader){.exec = exec, .client = client, .attachment = how->attachment};
+    *reader =
+        (struct bx_shim_reader){.exec = exec, .client = client, .attachment = how->attachment};
     for (int i = BX_STREAM_IN; r == 0 && i <= BX_STREAM_ERR; i++) {
         r = bx_conn_open(client->conn, BX_CHANNEL(how->attachment, i));
     }

@@ -2,9 +2,9 @@
 /*
  * shim_request.c: what clients ask for, one function each (wire/proto.h, BX_SH_*).
  *
- * A function answers by a reply, or leaves a pending answer (`pend`), or returns a negative code with an error,
- * which becomes the REPLY_ERROR. Only a message that no client of ours would send ends the connection: one without
- * a request number or with damaged fields.
+ * A function answers by a reply, or leaves a pending answer (`pend`), or returns a negative code
+ * with an error, which becomes the REPLY_ERROR. Only a message that no client of ours would send
+ * ends the connection: one without a request number or with damaged fields.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -95,7 +95,8 @@ static int do_resume(const struct request *q, boxlite_error **err)
 {
     int state = bx_shim_state(q->s);
     if (state != BOXLITE_BOX_PAUSED) {
-        return bx_fail(err, BOXLITE_E_STATE, "the box is %s, not paused", bx_shim_state_text(state));
+        return bx_fail(err, BOXLITE_E_STATE, "the box is %s, not paused",
+                       bx_shim_state_text(state));
     }
     int r = bx_shim_pend(q->client, q->number, BX_PENDING_RESUME, 0, err);
     return r < 0 ? r : bx_shim_pause(q->s, false);
@@ -140,7 +141,7 @@ static int merge_env(const struct bx_box_config *c, struct bx_exec_spec *spec)
         r = bx_strv_add(&env, c->env.v[i]);
     }
     for (size_t i = 0; i < spec->env.n && r == 0; i++) {
-        char *eq = strchr(spec->env.v[i], '='); /* there is one: checked by bx_exec_spec_from_msg() */
+        char *eq = strchr(spec->env.v[i], '='); /* there is one: bx_exec_spec_from_msg() */
         *eq = '\0';
         r = bx_strv_setenv(&env, spec->env.v[i], eq + 1);
     }
@@ -337,10 +338,10 @@ static const struct {
     uint16_t type;
     int (*fn)(const struct request *q, boxlite_error **err);
 } requests[] = {
-    {BX_SH_STATUS, do_status}, {BX_SH_EXEC, do_exec},     {BX_SH_ATTACH, do_attach},
-    {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},     {BX_SH_SIGNAL, do_signal},
-    {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause},   {BX_SH_RESUME, do_resume},
-    {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},     {BX_SH_LIST, do_list},
+    {BX_SH_STATUS, do_status}, {BX_SH_EXEC, do_exec},   {BX_SH_ATTACH, do_attach},
+    {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},   {BX_SH_SIGNAL, do_signal},
+    {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause}, {BX_SH_RESUME, do_resume},
+    {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},   {BX_SH_LIST, do_list},
     {BX_SH_STATS, do_stats},
 };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_server.c: link 2: the socket where clients connect, their connections, and the answers they wait for.
+ * shim_server.c: link 2: the socket where clients connect, their connections, and the answers they
+ * wait for.
  *
- * Only the same user (or root) is served, whatever the modes of the folders above say. A client that breaks the
- * protocol, or does not read what it asked for, loses its connection and what belongs to it, nothing else. The starter's
- * connection is one like the others; of an attached box it is the owner's: the box dies with it.
+ * Only the same user (or root) is served, whatever the modes of the folders above say. A client
+ * that breaks the protocol, or does not read what it asked for, loses its connection and what
+ * belongs to it, nothing else. The starter's connection is one like the others; of an attached box
+ * it is the owner's: the box dies with it.
  */
 #include <errno.h>
 #include <sys/socket.h>
@@ -77,8 +79,8 @@ int bx_shim_pend(struct bx_shim_client *c, uint64_t request, enum bx_pending_kin
         return bx_fail(err, BOXLITE_E_BUSY, "%u unanswered requests on one connection",
                        BX_SHIM_PENDING_MAX);
     }
-    *p = (struct bx_shim_pending){.client = c, .request = request, .key = key, .kind = kind,
-                                  .next = c->shim->pending};
+    *p = (struct bx_shim_pending){
+        .client = c, .request = request, .key = key, .kind = kind, .next = c->shim->pending};
     c->shim->pending = p;
     c->npending++;
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_signal.c: signals by name, as image configs write them ("SIGTERM", "TERM", "15", "SIGRTMIN+3").
+ * shim_signal.c: signals by name, as image configs write them ("SIGTERM", "TERM", "15",
+ * "SIGRTMIN+3").
  */
 #include <signal.h>
 #include <strings.h>
@@ -8,7 +9,8 @@
 #include "base/str.h"
 #include "box/shim.h"
 
-#define GUEST_RTMIN 34u /* what Linux programs (and Docker) mean, with the two that libc keeps for itself */
+#define GUEST_RTMIN                                                                                \
+    34u /* what Linux programs (and Docker) mean, with the two that libc keeps for itself */
 #define GUEST_RTMAX 64u
 
 static int realtime(const char *name)
@@ -16,14 +18,14 @@ static int realtime(const char *name)
     uint64_t n = 0;
     if (strncasecmp(name, "RTMIN", 5) == 0) {
         bool plain = name[5] == '\0';
-        bool ok = plain || (name[5] == '+' &&
-                            bx_parse_u64(name + 6, GUEST_RTMAX - GUEST_RTMIN, &n) == 0);
+        bool ok =
+            plain || (name[5] == '+' && bx_parse_u64(name + 6, GUEST_RTMAX - GUEST_RTMIN, &n) == 0);
         return ok ? (int)(GUEST_RTMIN + n) : 0;
     }
     if (strncasecmp(name, "RTMAX", 5) == 0) {
         bool plain = name[5] == '\0';
-        bool ok = plain || (name[5] == '-' &&
-                            bx_parse_u64(name + 6, GUEST_RTMAX - GUEST_RTMIN, &n) == 0);
+        bool ok =
+            plain || (name[5] == '-' && bx_parse_u64(name + 6, GUEST_RTMAX - GUEST_RTMIN, &n) == 0);
         return ok ? (int)(GUEST_RTMAX - n) : 0;
     }
     return 0;

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 
-/* The cheap check of a squashfs that a kernel would refuse or run out of: magic, and bytes_used of the super block
- * against the file's size. bx_rootfs_check() looks closer, but would bring
+/* The cheap check of a squashfs that a kernel would refuse or run out of: magic, and bytes_used of
+ * the super block against the file's size. bx_rootfs_check() looks closer, but would bring
  * libsquashfs into a process that there is one of for each box. */
 static int check_rootfs(int fd, const char *what, boxlite_error **err)
 {
@@ -42,7 +42,8 @@ const struct bx_shim_world bx_shim_real_world = {
     .rootfs_check = check_rootfs,
     .running = bx_shim_jail_late,
     .spool_max = BX_SPOOL_MAX,
-    /* Without KVM, and with many boxes at once on few CPUs, a boot takes many times its usual second. */
+    /* Without KVM, and with many boxes at once on few CPUs, a boot takes many times its usual
+     * second. */
     .boot_quiet_ms = 60000,
     .boot_ms = 300000,
     .panic_ms = 500,

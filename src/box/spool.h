@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool.h: the kept output of one stream: a file in which a byte's place is its offset in the stream.
+ * spool.h: the kept output of one stream: a file in which a byte's place is its offset in the
+ * stream.
  *
- * The file holds [head, tail). What is no longer kept is a hole at its beginning, so that disk use is bounded
- * however long the stream gets, offsets never change, and a reader who comes after the writer was killed still
- * finds head (the first data in the file) and tail (its size). head moves in whole chunks only, which makes it
- * the place where the hole ends. Invariant of a writer that heeds bx_spool_full(): tail - head <= max + chunk
- * + what was under way. On a file system without holes the spool fills up at 16 * max: -ENOSPC.
+ * The file holds [head, tail). What is no longer kept is a hole at its beginning, so that disk use
+ * is bounded however long the stream gets, offsets never change, and a reader who comes after the
+ * writer was killed still finds head (the first data in the file) and tail (its size). head moves
+ * in whole chunks only, which makes it the place where the hole ends. Invariant of a writer that
+ * heeds bx_spool_full(): tail - head <= max + chunk + what was under way. On a file system without
+ * holes the spool fills up at 16 * max: -ENOSPC.
  */
 #ifndef BX_BOX_SPOOL_H
 #define BX_BOX_SPOOL_H
@@ -22,7 +24,10 @@ struct bx_spool {
     uint64_t max, chunk;
     bool no_holes; /* the file system cannot free a part of a file */
 };
-#define BX_SPOOL_INIT {.fd = -1}
+#define BX_SPOOL_INIT                                                                              \
+    {                                                                                              \
+        .fd = -1                                                                                   \
+    }
 
 /* max > 0, kept bytes when no one needs older ones. */
 void bx_spool_init(struct bx_spool *sp, uint64_t max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_exec_fields.c: any message through the parsers of commands and results; what was parsed is written and
- * parsed again to the same.
+ * fuzz_exec_fields.c: any message through the parsers of commands and results; what was parsed is
+ * written and parsed again to the same.
  */
 #include <stdint.h>
 #include <stdlib.h>

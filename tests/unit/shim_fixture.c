@@ -308,7 +308,9 @@ static int vm_start(struct bx_loop *loop, const struct bx_vmm_config *config,
     ASSERT_EQ(config->ndisks, 2);
     ASSERT(config->disks[0].read_only && !config->disks[1].read_only);
     fx->vm = calloc(1, sizeof(*fx->vm));
-    *fx->vm = (struct fx_vm){.fx = fx, .events = events, .data = data,
+    *fx->vm = (struct fx_vm){.fx = fx,
+                             .events = events,
+                             .data = data,
                              .agent_fd = fcntl(config->agent_fd, F_DUPFD_CLOEXEC, 3)};
     if (!fx->no_agent) {
         ASSERT_OK(bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &agent_ops, fx, &fx->agent));
@@ -442,8 +444,10 @@ static void client_closed(void *data, int error)
     c->closed = true;
 }
 
-static const struct bx_conn_ops client_ops = {.msg = client_msg, .bytes = client_bytes,
-                                              .eof = client_eof, .writable = client_writable,
+static const struct bx_conn_ops client_ops = {.msg = client_msg,
+                                              .bytes = client_bytes,
+                                              .eof = client_eof,
+                                              .writable = client_writable,
                                               .reset = client_reset};
 
 static struct fx_client *client_on(struct fx *fx, int fd)
@@ -607,15 +611,29 @@ void fx_init(struct fx *fx)
     put_file(fx->home_fd, "kernels/default/initramfs");
     put_file(fx->home_fd, "rootfs/r.sqfs");
     put_file(fx->box_fd, "upper.img");
-    fx->world = (struct bx_shim_world){
-        .choose = choose, .passt_free = no_passt, .rootfs_check = check_root,
-        .spool_max = 4u << 20, .boot_quiet_ms = 60000, .boot_ms = 60000, .panic_ms = 60000,
-        .shutdown_ms = 60000, .kill_ms = 60000, .drain_ms = 60000, .stuck_ms = 60000};
-    fx->config = (struct bx_box_config){
-        .id = text("0123456789abcdef"), .name = text("b"), .hostname = text("b"),
-        .image = text("img:1"), .rootfs = text("rootfs/r.sqfs"), .kernel = text("default"),
-        .engine = text("auto"), .cpus = 1, .memory = 256u << 20, .disk = 1u << 30,
-        .workdir = text("/work"), .user = text("app")};
+    fx->world = (struct bx_shim_world){.choose = choose,
+                                       .passt_free = no_passt,
+                                       .rootfs_check = check_root,
+                                       .spool_max = 4u << 20,
+                                       .boot_quiet_ms = 60000,
+                                       .boot_ms = 60000,
+                                       .panic_ms = 60000,
+                                       .shutdown_ms = 60000,
+                                       .kill_ms = 60000,
+                                       .drain_ms = 60000,
+                                       .stuck_ms = 60000};
+    fx->config = (struct bx_box_config){.id = text("0123456789abcdef"),
+                                        .name = text("b"),
+                                        .hostname = text("b"),
+                                        .image = text("img:1"),
+                                        .rootfs = text("rootfs/r.sqfs"),
+                                        .kernel = text("default"),
+                                        .engine = text("auto"),
+                                        .cpus = 1,
+                                        .memory = 256u << 20,
+                                        .disk = 1u << 30,
+                                        .workdir = text("/work"),
+                                        .user = text("app")};
     ASSERT_OK(bx_strv_add(&fx->config.env, "A=box"));
     ASSERT_OK(bx_strv_add(&fx->config.env, "B=box"));
 }
@@ -628,7 +646,8 @@ struct fx_client *fx_start(struct fx *fx)
     ASSERT_OK(bx_socketpair(SOCK_STREAM, pair));
     struct bx_shim_args args = {.box_fd = fcntl(fx->box_fd, F_DUPFD_CLOEXEC, 3),
                                 .home_fd = fcntl(fx->home_fd, F_DUPFD_CLOEXEC, 3),
-                                .control_fd = pair[0], .owner_pidfd = -1};
+                                .control_fd = pair[0],
+                                .owner_pidfd = -1};
     ASSERT_OK(bx_shim_new(fx->loop, &log, &fx->world, &args, &fx->shim));
     struct fx_client *c = client_on(fx, pair[1]);
     bx_shim_start(fx->shim);

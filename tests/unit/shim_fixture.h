@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim_fixture.h: a shim in its whole, with a fake engine, a fake agent and fake clients, all on one loop.
+ * shim_fixture.h: a shim in its whole, with a fake engine, a fake agent and fake clients, all on
+ * one loop.
  *
- * The fake engine only hands its end of the agent's channel to the fake agent. What the agent does by itself is said by
- * flags in the fixture; the rest is done by the test. Every wait is for an event, with a deadline.
+ * The fake engine only hands its end of the agent's channel to the fake agent. What the agent does
+ * by itself is said by flags in the fixture; the rest is done by the test. Every wait is for an
+ * event, with a deadline.
  */
 #ifndef BX_TESTS_SHIM_FIXTURE_H
 #define BX_TESTS_SHIM_FIXTURE_H
@@ -15,7 +17,7 @@
 #define FX_ATTACHMENTS 8
 
 struct fx_stream {
-    struct bx_buf got; /* kept if `keep` of the client is set */
+    struct bx_buf got;    /* kept if `keep` of the client is set */
     uint64_t bytes, held; /* held: received, no credit given back yet */
     bool eof, reset;
 };
@@ -27,13 +29,13 @@ struct fx_client {
     bool closed, keep, hold; /* hold: gives no credit back */
     bool check;              /* stdout must be fx_pattern() from its place `at` on */
     uint64_t at;
-    int state, code;         /* of the last STATE event */
+    int state, code; /* of the last STATE event */
     char *error, *hint, *engine;
-    unsigned started;        /* STARTED events */
+    unsigned started; /* STARTED events */
     struct fx_stream streams[FX_ATTACHMENTS][3];
     uint64_t request, answered; /* last request sent; answer seen */
-    bool refused;            /* by REPLY_ERROR */
-    struct bx_buf reply;     /* payload of it, whole messages */
+    bool refused;               /* by REPLY_ERROR */
+    struct bx_buf reply;        /* payload of it, whole messages */
 };
 
 struct fx_vm {
@@ -62,13 +64,13 @@ struct fx {
     struct bx_conn *agent;
     struct bx_conn_io *agent_io;
     bool agent_closed, shutdown;
-    unsigned execs;        /* EXEC messages */
-    uint32_t exec;         /* number of the last one */
+    unsigned execs; /* EXEC messages */
+    uint32_t exec;  /* number of the last one */
     struct bx_exec_spec spec;
     uint32_t signal_exec;
-    int signal;            /* the last one */
+    int signal; /* the last one */
     unsigned signals, clocks;
-    struct bx_buf in;      /* bytes of standard inputs */
+    struct bx_buf in; /* bytes of standard inputs */
     uint64_t in_bytes;
     bool in_eof, in_hold;
     unsigned writable, rows;
@@ -77,7 +79,8 @@ struct fx {
     size_t nclients;
 };
 
-/* A box with a kernel, a root image and a disk that fakes accept; change config, flags, then start. */
+/* A box with a kernel, a root image and a disk that fakes accept; change config, flags, then
+ * start. */
 void fx_init(struct fx *fx);
 /* Writes the config and starts the shim with clients[0] as its starter. */
 struct fx_client *fx_start(struct fx *fx);

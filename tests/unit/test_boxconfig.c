@@ -15,13 +15,26 @@
 
 static void fill(struct bx_box_config *c)
 {
-    *c = (struct bx_box_config){
-        .id = strdup("00ff00ff00ff00ff"), .name = strdup("my-box_1"), .hostname = strdup("host"),
-        .image = strdup("img:1"), .digest = strdup("sha256:x"), .rootfs = strdup("rootfs/a.sqfs"),
-        .kernel = strdup("default"), .engine = strdup("auto"), .cpus = 4, .memory = 1ull << 30,
-        .disk = 10ull << 30, .network = BOXLITE_NETWORK_USER, .auto_remove = true,
-        .timeout_ms = 5000, .created = 1796057892, .main = true, .rows = 24, .cols = 80,
-        .stdin_open = true, .user = strdup("1000:1000")};
+    *c = (struct bx_box_config){.id = strdup("00ff00ff00ff00ff"),
+                                .name = strdup("my-box_1"),
+                                .hostname = strdup("host"),
+                                .image = strdup("img:1"),
+                                .digest = strdup("sha256:x"),
+                                .rootfs = strdup("rootfs/a.sqfs"),
+                                .kernel = strdup("default"),
+                                .engine = strdup("auto"),
+                                .cpus = 4,
+                                .memory = 1ull << 30,
+                                .disk = 10ull << 30,
+                                .network = BOXLITE_NETWORK_USER,
+                                .auto_remove = true,
+                                .timeout_ms = 5000,
+                                .created = 1796057892,
+                                .main = true,
+                                .rows = 24,
+                                .cols = 80,
+                                .stdin_open = true,
+                                .user = strdup("1000:1000")};
     ASSERT_OK(bx_strv_add(&c->argv, "sh"));
     ASSERT_OK(bx_strv_add(&c->argv, ""));
     ASSERT_OK(bx_strv_add(&c->env, "BYTES=\xff\x01\n\"\\ \xc3\xa9"));
@@ -127,8 +140,12 @@ TEST(no_config_is_not_found)
 
 TEST(an_exit_comes_back_as_it_was)
 {
-    struct bx_box_exit a = {.started = 5, .ended = 7, .engine = (char *)"qemu-tcg",
-                            .code = BOXLITE_E_GUEST, .error = (char *)"it \"broke\"\n"}, b = {0};
+    struct bx_box_exit a = {.started = 5,
+                            .ended = 7,
+                            .engine = (char *)"qemu-tcg",
+                            .code = BOXLITE_E_GUEST,
+                            .error = (char *)"it \"broke\"\n"},
+                       b = {0};
     ASSERT_OK(bx_box_exit_write(&a, tmpdir_fd(), ERR));
     ASSERT_OK(bx_box_exit_read(tmpdir_fd(), &b, ERR));
     ASSERT_EQ(b.code, BOXLITE_E_GUEST);
@@ -145,9 +162,16 @@ TEST(an_exit_comes_back_as_it_was)
 
 TEST(a_command_comes_back_as_it_was)
 {
-    struct bx_exec_spec a = {.cwd = strdup("/w"), .user = strdup(""), .flags = BX_EXEC_TTY,
-                             .rows = 3, .cols = 4, .timeout_ms = 5, .detached = true,
-                             .limits = {{7, 1, UINT64_MAX}}, .nlimits = 1}, b = {0};
+    struct bx_exec_spec a = {.cwd = strdup("/w"),
+                             .user = strdup(""),
+                             .flags = BX_EXEC_TTY,
+                             .rows = 3,
+                             .cols = 4,
+                             .timeout_ms = 5,
+                             .detached = true,
+                             .limits = {{7, 1, UINT64_MAX}},
+                             .nlimits = 1},
+                        b = {0};
     struct bx_buf msg = BX_BUF_INIT(1 << 20);
     struct bx_msg m;
     ASSERT_OK(bx_strv_add(&a.argv, "a b"));
@@ -181,7 +205,7 @@ TEST(bad_commands_are_refused)
     static const struct {
         uint16_t tag;
         const char *value;
-    } cases[] = {{BX_T_ENV, "novalue"}, {BX_T_ENV, "=x"}, {BX_T_FLAGS, "12345678"},
+    } cases[] = {{BX_T_ENV, "novalue"}, {BX_T_ENV, "=x"},       {BX_T_FLAGS, "12345678"},
                  {BX_T_ROWS, "x"},      {BX_T_RLIMIT, "short"}, {BX_T_DETACHED, "12345678"},
                  {BX_T_CWD, "/twice"}};
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
@@ -261,7 +285,8 @@ TEST(bad_results_are_refused)
     ASSERT_EQ(parse_exit(BX_T_CODE, 0, BX_T_EXIT_FLAGS, UINT64_MAX, &e), -EPROTO);
 }
 
-/* Not of reading JSON: jansson's lexer drops a character when it cannot grow its buffer, and says nothing. */
+/* Not of reading JSON: jansson's lexer drops a character when it cannot grow its buffer, and says
+ * nothing. */
 TEST(out_of_memory_is_reported_and_leaks_nothing)
 {
     struct bx_exec_spec a = {.cwd = strdup("/w"), .user = strdup("u"), .builtin = strdup("b")};
@@ -272,13 +297,15 @@ TEST(out_of_memory_is_reported_and_leaks_nothing)
     ASSERT_OK(bx_msg_begin(&msg, BX_SH_EXEC));
     ASSERT_OK(bx_exec_spec_to_msg(&a, &msg));
     ASSERT_OK(bx_msg_parse(bx_buf_data(&msg), msg.len, &m));
-    TORTURE {
+    TORTURE
+    {
         struct bx_exec_spec b = {0};
         int r = bx_exec_spec_from_msg(&m, &b);
         ASSERT_EQ(r, allocation_failed() ? -ENOMEM : 0);
         bx_exec_spec_done(&b);
     }
-    TORTURE {
+    TORTURE
+    {
         struct bx_box_config c;
         fill_quietly(&c);
         char *text = bx_box_config_text(&c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands in a box, their output to readers of every pace, their input, and clients that misbehave.
+ * Commands in a box, their output to readers of every pace, their input, and clients that
+ * misbehave.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,11 +82,13 @@ TEST(signals_kills_and_sizes_reach_the_guest)
     ASSERT_EQ(fx_ask(c, BX_SH_KILL, BX_T_EXEC, n, 0), 0);
     FX_UNTIL(&fx, fx.signals == 2);
     ASSERT_EQ(fx.signal, SIGKILL);
-    ASSERT_EQ(fx_ask(c, BX_SH_SIGNAL, BX_T_EXEC, n, BX_T_SIGNO, UINT64_C(65), 0), BOXLITE_E_INVALID);
+    ASSERT_EQ(fx_ask(c, BX_SH_SIGNAL, BX_T_EXEC, n, BX_T_SIGNO, UINT64_C(65), 0),
+              BOXLITE_E_INVALID);
     ASSERT_EQ(fx_ask(c, BX_SH_SIGNAL, BX_T_EXEC, n + 1, BX_T_SIGNO, UINT64_C(9), 0),
               BOXLITE_E_NOT_FOUND);
-    ASSERT_EQ(fx_ask(c, BX_SH_RESIZE, BX_T_EXEC, n, BX_T_ROWS, UINT64_C(5), BX_T_COLS, UINT64_C(5), 0),
-              BOXLITE_E_STATE); /* it has no terminal */
+    ASSERT_EQ(
+        fx_ask(c, BX_SH_RESIZE, BX_T_EXEC, n, BX_T_ROWS, UINT64_C(5), BX_T_COLS, UINT64_C(5), 0),
+        BOXLITE_E_STATE); /* it has no terminal */
     fx_done(&fx);
 }
 
@@ -182,7 +185,8 @@ TEST(a_reader_who_does_not_follow_gets_what_is_there_then_the_end)
     fx_settle(&fx);
     fx_open(c, 1);
     ASSERT_EQ(fx_ask(c, BX_SH_ATTACH, BX_T_EXEC, (uint64_t)n, BX_T_ATTACHMENT, UINT64_C(1),
-                     BX_T_FOLLOW, UINT64_C(0), 0), 0);
+                     BX_T_FOLLOW, UINT64_C(0), 0),
+              0);
     FX_UNTIL(&fx, c->streams[1][1].eof && c->streams[1][2].eof);
     fx_output(&fx, n, BX_STREAM_OUT, "later", 5);
     fx_settle(&fx);
@@ -550,7 +554,8 @@ TEST(a_client_that_breaks_the_protocol_loses_only_its_connection)
     struct fx_client *c = begin();
     uint32_t n = (uint32_t)fx_exec(c, true, false);
     ASSERT_EQ(fx_attach(c, 1, n, 0), 0);
-    static const char *const lines[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\0\0\0\0\0\0\0\0\0\0\0\0"};
+    static const char *const lines[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+                                        "\0\0\0\0\0\0\0\0\0\0\0\0"};
     for (size_t i = 0; i < BX_ARRAY_SIZE(lines); i++) {
         char end[256];
         int fd = bx_unix_connect(fx.box_fd, BX_CONTROL_SOCKET);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a box as its clients and its folder see it, with an engine and an agent that fail in every state.
+ * The life of a box as its clients and its folder see it, with an engine and an agent that fail in
+ * every state.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -527,7 +528,8 @@ TEST(an_owner_process_that_ends_takes_the_box_with_it)
     struct bx_log log = {0};
     struct bx_shim_args args = {.box_fd = fcntl(fx.box_fd, F_DUPFD_CLOEXEC, 3),
                                 .home_fd = fcntl(fx.home_fd, F_DUPFD_CLOEXEC, 3),
-                                .control_fd = -1, .owner_pidfd = bx_pidfd_open(owner)};
+                                .control_fd = -1,
+                                .owner_pidfd = bx_pidfd_open(owner)};
     ASSERT_OK(bx_shim_new(fx.loop, &log, &fx.world, &args, &fx.shim));
     bx_shim_start(fx.shim);
     FX_UNTIL(&fx, fx.shim->announced);
@@ -659,7 +661,7 @@ TEST(signals_have_names)
     static const struct {
         const char *name;
         int number;
-    } cases[] = {{"SIGTERM", 15}, {"term", 15},      {"9", 9},          {"SIGRTMIN+3", 37},
+    } cases[] = {{"SIGTERM", 15}, {"term", 15},      {"9", 9},           {"SIGRTMIN+3", 37},
                  {"RTMAX-1", 63}, {"SIGRTMIN", 34},  {"SIGNONSENSE", 0}, {"65", 0},
                  {"", 0},         {"SIGRTMIN+31", 0}};
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
