@@ -67,14 +67,12 @@ TEST(says_what_it_saw)
     }
 }
 
-/* Without a verdict kept, the harness' checks for children and descriptors left are the test. */
+/* Two runs never take the same number of nanoseconds. */
 TEST(second_answer_comes_from_the_cache)
 {
     struct bx_kvm_verdict first = kept_probe();
-    uint64_t start = bx_now_mono();
     struct bx_kvm_verdict second = probe(false);
 
-    ASSERT_LT(bx_now_mono() - start, 20 * BX_MS * time_scale());
     ASSERT_EQ(second.state, first.state);
     ASSERT_EQ(second.guest_ns, first.guest_ns);
     ASSERT_EQ(second.host_ns, first.host_ns);
