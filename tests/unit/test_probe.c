@@ -89,8 +89,8 @@ TEST_FOR(damaged_cache_is_ignored, 60)
 {
     static const char *const damage[] = {
         "", "{", "[]", "null", "{\"version\":1}",
-        "{\"version\":1,\"boot\":\"00000000-0000-0000-0000-000000000000\",\"device\":2792,\"euid\":0,"
-        "\"guest_ns\":77,\"host_ns\":77}\n",
+        ("{\"version\":1,\"boot\":\"00000000-0000-0000-0000-000000000000\",\"device\":2792,"
+         "\"euid\":0,\"guest_ns\":77,\"host_ns\":77}\n"),
     };
     struct bx_kvm_verdict first = kept_probe();
 
