@@ -104,8 +104,10 @@ void cli_box_settle(boxlite_box *box)
 {
     _cleanup_error_ boxlite_error *err = NULL;
 
+    cli_signals_wake(cli.rt);
     /* a box that --rm has removed meanwhile, or one that takes long to stop, is no failure of the command */
     (void)boxlite_box_wait(box, SETTLE_MS, &err);
+    cli_signals_wake(NULL);
 }
 
 int cli_box_attach(boxlite_box *box, bool input, bool tty)
@@ -131,12 +133,12 @@ static bool config_has(boxlite_box *box, const char *key)
 
 bool cli_box_has_terminal(boxlite_box *box)
 {
-    return config_has(box, "tty");
+    return config_has(box, "rows");
 }
 
 bool cli_box_has_input(boxlite_box *box)
 {
-    return config_has(box, "stdin");
+    return config_has(box, "stdin_open");
 }
 
 void cli_box_discard(boxlite_box *box)

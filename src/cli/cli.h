@@ -40,5 +40,7 @@ void cli_close(void);
 int cli_each(const struct cli_list *operands, int (*fn)(const char *name));
 /* Opens a box by name or id. 0 or an exit status. */
 int cli_open_box(const char *name, boxlite_box **ret);
+/* An image's name without what people leave out. */
+const char *cli_image_familiar(const char *name);
 
 #endif

@@ -4,7 +4,6 @@
 
 #include "cli/boxspec.h"
 #include "cli/commands.h"
-#include "cli/signals.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
@@ -87,9 +86,6 @@ static int run(const struct cli_list *operands)
     if (status || (status = cli_open()) != 0 ||
         (status = cli_open_box(operands->items[0], &box)) != 0) {
         return status;
-    }
-    if (cli_signals_catch() < 0) {
-        return cli_error("cannot catch signals");
     }
     if (boxlite_box_exec(box, o, &exec, &err) < 0) {
         return cli_fail(&err, NULL);

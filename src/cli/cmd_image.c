@@ -22,9 +22,24 @@ static void add_image_id(struct cli_table *t, const char *digest)
     cli_cell_pair(t, id, digest);
 }
 
+/* "docker.io/library/x" is what people call "x". */
+const char *cli_image_familiar(const char *name)
+{
+    static const char *const prefixes[] = {"docker.io/library/", "docker.io/"};
+
+    for (size_t i = 0; i < CLI_COUNT(prefixes); i++) {
+        size_t n = strlen(prefixes[i]);
+
+        if (strncmp(name, prefixes[i], n) == 0) {
+            return name + n;
+        }
+    }
+    return name;
+}
+
 static void add_row(struct cli_table *t, const boxlite_image *image, const char *name)
 {
-    cli_cell_pair(t, name ? name : "-", name);
+    cli_cell_pair(t, name ? cli_image_familiar(name) : "-", name);
     add_image_id(t, boxlite_image_digest(image));
     cli_cell_text(t, boxlite_image_platform(image));
     cli_cell_age(t, boxlite_image_created(image));

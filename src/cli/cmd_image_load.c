@@ -23,7 +23,8 @@ static void print_image(const boxlite_image *image)
         return;
     }
     for (size_t i = 0; i < boxlite_image_name_count(image); i++) {
-        printf("%s %s\n", boxlite_image_name(image, i), boxlite_image_digest(image));
+        printf("%s %s\n", cli_image_familiar(boxlite_image_name(image, i)),
+               boxlite_image_digest(image));
     }
 }
 

@@ -65,7 +65,7 @@ static void offer_images(const char *current)
         const boxlite_image *image = boxlite_image_list_get(list, i);
 
         for (size_t j = 0; j < boxlite_image_name_count(image); j++) {
-            offer(current, boxlite_image_name(image, j), "image");
+            offer(current, cli_image_familiar(boxlite_image_name(image, j)), "image");
         }
     }
 }

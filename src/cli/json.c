@@ -73,10 +73,19 @@ char *cli_json_array(char *const *objects, size_t count)
 
 bool cli_json_true(const char *object, const char *key)
 {
-    json_t *root = json_loads(object, 0, NULL);
-    bool yes = json_is_true(json_object_get(root, key)) ||
-               json_is_true(json_object_get(json_object_get(root, "config"), key));
+    json_t *root = json_loads(object, 0, NULL), *value = json_object_get(root, key);
+    bool yes = json_is_true(value) || json_integer_value(value) != 0;
 
     json_decref(root);
     return yes;
+}
+
+char *cli_json_text(const char *object, const char *key)
+{
+    json_t *root = json_loads(object, 0, NULL);
+    const char *value = json_string_value(json_object_get(root, key));
+    char *text = value ? cli_text("%s", value) : NULL;
+
+    json_decref(root);
+    return text;
 }

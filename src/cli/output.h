@@ -52,7 +52,9 @@ int cli_table_card(const struct cli_table *t);
 char *cli_json_rows(const struct cli_table *t, bool only);
 /* An array of JSON objects given as text, indented; NULL if one of them is not JSON. Caller frees. */
 char *cli_json_array(char *const *objects, size_t count);
-/* Whether the object, or its member "config", has a member of that name that is true. */
+/* Whether the object has a member of that name that is true or a number other than 0. */
 bool cli_json_true(const char *object, const char *key);
+/* The member's text, or NULL; caller frees. */
+char *cli_json_text(const char *object, const char *key);
 
 #endif

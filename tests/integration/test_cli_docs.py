@@ -52,6 +52,7 @@ def test_manual_and_completion_have_each_option(command):
     text = run(BOXLITE, "help", *command.split())
     own, common = text.split("\nOptions of every command:")
     shown = options(own)
+    assert len(shown) == len(set(shown))
     assert re.findall(r"^(?:\*-\w\*, )?\*(--[a-z-]+)\*", manual_sections()[command], re.M) == shown
     assert complete(*command.split(), "--") == shown + options(common.split("\nExamples:")[0])
     assert "\nExamples:\n  " in text

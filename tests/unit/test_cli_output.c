@@ -128,7 +128,9 @@ TEST(objects_become_an_array)
     free(json);
     ASSERT_NULL(cli_json_array(bad, 1));
     ASSERT(cli_json_true("{\"tty\":true}", "tty"));
-    ASSERT(cli_json_true("{\"config\":{\"tty\":true}}", "tty"));
+    ASSERT(cli_json_true("{\"rows\":24}", "rows"));
+    ASSERT(!cli_json_true("{\"rows\":0}", "rows"));
+    ASSERT(!cli_json_true("{}", "rows"));
     ASSERT(!cli_json_true("{\"tty\":false}", "tty"));
     ASSERT(!cli_json_true("nonsense", "tty"));
 }
