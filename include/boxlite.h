@@ -59,12 +59,12 @@ typedef struct boxlite_box_options boxlite_box_options;
 typedef struct boxlite_exec boxlite_exec;
 typedef struct boxlite_exec_options boxlite_exec_options;
 
-/* ---- Version ------------------------------------------------------------------------------ */
+/* ---- Version --------------------------------------------------------------------------------- */
 
 /* The library's version as text, "0.1.0". Static storage. */
 BOXLITE_API const char *boxlite_version(void);
 
-/* ---- Errors ------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 #define BOXLITE_OK 0
 #define BOXLITE_E_INVALID (-1)      /* an argument is wrong */
@@ -98,7 +98,7 @@ BOXLITE_API const char *boxlite_error_message(const boxlite_error *err);
 BOXLITE_API const char *boxlite_error_hint(const boxlite_error *err);
 BOXLITE_API void boxlite_error_free(boxlite_error *err);
 
-/* ---- Runtime ------------------------------------------------------------------------------ */
+/* ---- Runtime --------------------------------------------------------------------------------- */
 
 #define BOXLITE_LOG_ERROR 0
 #define BOXLITE_LOG_WARN 1
@@ -111,9 +111,9 @@ typedef void (*boxlite_log_fn)(void *data, int level, const char *area, const ch
  * where it is not known, `done == total != 0` ends the step. Units are bytes. */
 typedef void (*boxlite_progress_fn)(void *data, const char *what, uint64_t done, uint64_t total);
 
-/* The result of an asynchronous call: 0 or a BOXLITE_E_* code with its error (borrowed). Called once,
- * from dispatch, never inside the call that started it; with CANCELLED from boxlite_runtime_free()
- * for what is still under way then. */
+/* The result of an asynchronous call: 0 or a BOXLITE_E_* code with its error (borrowed). Called
+ * once, from dispatch, never inside the call that started it; with CANCELLED from
+ * boxlite_runtime_free() for what is still under way then. */
 typedef void (*boxlite_done_fn)(void *data, int result, const boxlite_error *error);
 
 /* Fill with boxlite_runtime_options_init() first, then set what you want. */
@@ -150,7 +150,7 @@ BOXLITE_API int boxlite_runtime_dispatch(boxlite_runtime *rt, int timeout_ms, bo
  * returns BOXLITE_E_CANCELLED. Async-signal-safe; may be called from any thread. */
 BOXLITE_API void boxlite_runtime_wakeup(boxlite_runtime *rt);
 
-/* ---- Doctor ------------------------------------------------------------------------------- */
+/* ---- Doctor ---------------------------------------------------------------------------------- */
 
 #define BOXLITE_CHECK_OK 0
 #define BOXLITE_CHECK_WARN 1
@@ -168,7 +168,7 @@ BOXLITE_API const char *boxlite_report_detail(const boxlite_report *report, size
 BOXLITE_API const char *boxlite_report_advice(const boxlite_report *report, size_t i);
 BOXLITE_API void boxlite_report_free(boxlite_report *report);
 
-/* ---- Kernels ------------------------------------------------------------------------------ */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 /* Imports a guest kernel from a Debian kernel package (.deb), a vmlinuz (with modules_dir, its
  * /lib/modules/VERSION folder) or a plain vmlinux. `name` NULL: "default", which boxes use unless
@@ -187,7 +187,7 @@ BOXLITE_API const char *boxlite_kernel_list_release(const boxlite_kernel_list *l
 BOXLITE_API uint64_t boxlite_kernel_list_size(const boxlite_kernel_list *list, size_t i);
 BOXLITE_API void boxlite_kernel_list_free(boxlite_kernel_list *list);
 
-/* ---- Images ------------------------------------------------------------------------------- */
+/* ---- Images ---------------------------------------------------------------------------------- */
 
 /* How commands start in boxes of an image that is imported from a bare root file system (OCI
  * image specification, "Image Configuration"). */
@@ -243,7 +243,7 @@ BOXLITE_API int64_t boxlite_image_created(const boxlite_image *image);
 BOXLITE_API const char *boxlite_image_json(const boxlite_image *image);
 BOXLITE_API void boxlite_image_free(boxlite_image *image);
 
-/* ---- Box options -------------------------------------------------------------------------- */
+/* ---- Box options ----------------------------------------------------------------------------- */
 
 #define BOXLITE_NETWORK_NONE 0 /* loopback only (the default) */
 #define BOXLITE_NETWORK_USER 1 /* out through the host user's network, by passt */
@@ -309,7 +309,7 @@ BOXLITE_API int boxlite_box_options_add_volume(boxlite_box_options *o, const cha
                                                const char *guest, int read_only,
                                                boxlite_error **err);
 
-/* ---- Boxes -------------------------------------------------------------------------------- */
+/* ---- Boxes ----------------------------------------------------------------------------------- */
 
 #define BOXLITE_BOX_CREATED 0
 #define BOXLITE_BOX_STARTING 1
@@ -330,8 +330,8 @@ BOXLITE_API void boxlite_box_free(boxlite_box *box);
 BOXLITE_API const char *boxlite_box_id(const boxlite_box *box);
 BOXLITE_API const char *boxlite_box_name(const boxlite_box *box);
 BOXLITE_API const char *boxlite_box_image(const boxlite_box *box);
-/* The state now, BOXLITE_BOX_* (looked up afresh), or an error code: NOT_FOUND if it was removed. A box
- * whose supervisor does not answer within a second counts as running. */
+/* The state now, BOXLITE_BOX_* (looked up afresh), or an error code: NOT_FOUND if it was removed. A
+ * box whose supervisor does not answer within a second counts as running. */
 BOXLITE_API int boxlite_box_state(boxlite_box *box, boxlite_error **err);
 BOXLITE_API const char *boxlite_box_state_name(int state);
 /* Seconds since 1970. */
@@ -347,8 +347,8 @@ BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_err
 /* Whether the box will outlive its starter when it is started next: STATE if it runs. */
 BOXLITE_API int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err);
 
-/* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). 0 if it runs
- * already, also when another process is just starting it. STATE: paused, or just stopping. */
+/* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). 0 if it
+ * runs already, also when another process is just starting it. STATE: paused, or just stopping. */
 BOXLITE_API int boxlite_box_start(boxlite_box *box, boxlite_error **err);
 BOXLITE_API int boxlite_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data,
                                         boxlite_error **err);
@@ -362,8 +362,8 @@ BOXLITE_API int boxlite_box_resume(boxlite_box *box, boxlite_error **err);
 /* Removes a box that is not running; with `force` one that is, too. With force, 0 as well if it
  * has gone meanwhile. */
 BOXLITE_API int boxlite_box_remove(boxlite_box *box, int force, boxlite_error **err);
-/* Waits until the box has stopped, timeout_ms at most (-1: for ever): TIMEOUT; STATE if it was never
- * started. */
+/* Waits until the box has stopped, timeout_ms at most (-1: for ever): TIMEOUT; STATE if it was
+ * never started. */
 BOXLITE_API int boxlite_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err);
 
 /* All boxes of the home, oldest first. */
@@ -374,7 +374,7 @@ BOXLITE_API size_t boxlite_box_list_count(const boxlite_box_list *list);
 BOXLITE_API boxlite_box *boxlite_box_list_get(const boxlite_box_list *list, size_t i);
 BOXLITE_API void boxlite_box_list_free(boxlite_box_list *list);
 
-/* ---- Commands in a box -------------------------------------------------------------------- */
+/* ---- Commands in a box ----------------------------------------------------------------------- */
 
 BOXLITE_API int boxlite_exec_options_new(const char *const *argv, size_t argc,
                                          boxlite_exec_options **ret, boxlite_error **err);
@@ -439,8 +439,8 @@ BOXLITE_API int boxlite_box_exec(boxlite_box *box, const boxlite_exec_options *o
  * box stopped too: NOT_FOUND if it has none. The first handle writes its standard input, if it has
  * one; further ones only read. */
 BOXLITE_API int boxlite_box_main(boxlite_box *box, boxlite_exec **ret, boxlite_error **err);
-/* Any command of the box by its number, from the beginning of its kept output; without its input. What
- * does not exist is told by boxlite_exec_wait(). */
+/* Any command of the box by its number, from the beginning of its kept output; without its input.
+ * What does not exist is told by boxlite_exec_wait(). */
 BOXLITE_API int boxlite_box_attach(boxlite_box *box, uint32_t number, boxlite_exec **ret,
                                    boxlite_error **err);
 /* What a command (number 0: the main one) has written so far and is still kept, then the end of
@@ -450,8 +450,8 @@ BOXLITE_API int boxlite_box_output(boxlite_box *box, uint32_t number, boxlite_ex
                                    boxlite_error **err);
 /* Its number in the box, for boxlite_box_attach(); 0 until STARTED. */
 BOXLITE_API uint32_t boxlite_exec_number(const boxlite_exec *exec);
-/* Called from dispatch with the events that are due when something new has come, and again while the
- * callback reads or writes and more is due. It may free `exec`. fn NULL: none. */
+/* Called from dispatch with the events that are due when something new has come, and again while
+ * the callback reads or writes and more is due. It may free `exec`. fn NULL: none. */
 BOXLITE_API void boxlite_exec_set_callback(boxlite_exec *exec, boxlite_exec_fn fn, void *data);
 /* Events that are due now (STARTED and EXITED stay due). */
 BOXLITE_API uint32_t boxlite_exec_events(const boxlite_exec *exec);
@@ -485,13 +485,13 @@ BOXLITE_API const char *boxlite_exec_failure(const boxlite_exec *exec);
 /* Frees the handle, and kills the command unless it has ended, is detached or the main command. */
 BOXLITE_API void boxlite_exec_free(boxlite_exec *exec);
 
-/* ---- Files -------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* Copies between host and a running box; folders with all in them; owners become the calling user
  * on the host and root in the box, modes, times and symlinks are kept. Like `docker cp`: into an
  * existing folder, else to that name; a source that ends with "/." gives its contents only. What
- * comes out of a box never leaves the target folder, follows no link in it, and brings no devices and no
- * set-user-ID bits; INTEGRITY when a box tries. */
+ * comes out of a box never leaves the target folder, follows no link in it, and brings no devices
+ * and no set-user-ID bits; INTEGRITY when a box tries. */
 BOXLITE_API int boxlite_box_copy_in(boxlite_box *box, const char *host_path,
                                     const char *guest_path, boxlite_error **err);
 BOXLITE_API int boxlite_box_copy_out(boxlite_box *box, const char *guest_path,

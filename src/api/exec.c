@@ -10,8 +10,8 @@
 #include "box/options.h"
 
 #define ALL_EVENTS                                                                                 \
-    (BOXLITE_EXEC_STDOUT | BOXLITE_EXEC_STDERR | BOXLITE_EXEC_STDIN | BOXLITE_EXEC_STARTED         \
-     | BOXLITE_EXEC_EXITED)
+    (BOXLITE_EXEC_STDOUT | BOXLITE_EXEC_STDERR | BOXLITE_EXEC_STDIN | BOXLITE_EXEC_STARTED |       \
+     BOXLITE_EXEC_EXITED)
 
 int boxlite_box_exec(boxlite_box *box, const boxlite_exec_options *options, boxlite_exec **ret,
                      boxlite_error **err)

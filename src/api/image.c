@@ -28,7 +28,7 @@ struct boxlite_image_config {
     char *workdir, *user;
 };
 
-/* ---- Configuration of an import --------------------------------------------------------------- */
+/* ---- Configuration of an import -------------------------------------------------------------- */
 
 int boxlite_image_config_new(boxlite_image_config **ret, boxlite_error **err)
 {
@@ -150,7 +150,7 @@ static json_t *config_json(const boxlite_image_config *c)
     return r < 0 ? NULL : steal_ptr(&obj);
 }
 
-/* ---- Objects ---------------------------------------------------------------------------------- */
+/* ---- Objects --------------------------------------------------------------------------------- */
 
 static json_t *parse_or_null(const char *text, const char *what)
 {
@@ -164,14 +164,14 @@ static json_t *parse_or_null(const char *text, const char *what)
 static char *image_json(const struct bx_image_row *row)
 {
     _cleanup_json_ json_t *obj = json_object();
-    if (!obj || bx_json_set(obj, "digest", json_string(row->digest)) < 0
-        || bx_json_set(obj, "names", bx_json_from_strv(&row->names)) < 0
-        || bx_json_set(obj, "platform", json_string(row->platform)) < 0
-        || bx_json_set(obj, "created", json_integer(row->created)) < 0
-        || bx_json_set(obj, "blob_size", json_integer((json_int_t)row->blob_size)) < 0
-        || bx_json_set(obj, "rootfs_size", json_integer((json_int_t)row->rootfs_size)) < 0
-        || bx_json_set(obj, "config", parse_or_null(row->config, "the image configuration")) < 0
-        || bx_json_set(obj, "manifest", parse_or_null(row->manifest, "the manifest")) < 0) {
+    if (!obj || bx_json_set(obj, "digest", json_string(row->digest)) < 0 ||
+        bx_json_set(obj, "names", bx_json_from_strv(&row->names)) < 0 ||
+        bx_json_set(obj, "platform", json_string(row->platform)) < 0 ||
+        bx_json_set(obj, "created", json_integer(row->created)) < 0 ||
+        bx_json_set(obj, "blob_size", json_integer((json_int_t)row->blob_size)) < 0 ||
+        bx_json_set(obj, "rootfs_size", json_integer((json_int_t)row->rootfs_size)) < 0 ||
+        bx_json_set(obj, "config", parse_or_null(row->config, "the image configuration")) < 0 ||
+        bx_json_set(obj, "manifest", parse_or_null(row->manifest, "the manifest")) < 0) {
         return NULL;
     }
     return bx_json_text(obj);
@@ -263,7 +263,7 @@ const char *boxlite_image_json(const boxlite_image *image)
     return image ? image->json : NULL;
 }
 
-/* ---- Import, load, remove --------------------------------------------------------------------- */
+/* ---- Import, load, remove -------------------------------------------------------------------- */
 
 int boxlite_image_import(boxlite_runtime *rt, const char *path, const char *ref,
                          const boxlite_image_config *config, boxlite_image **ret,
@@ -322,7 +322,7 @@ int boxlite_image_remove(boxlite_runtime *rt, const char *ref, int force, boxlit
     return bx_image_remove(&rt->images, ref, force != 0, err);
 }
 
-/* ---- Lists ------------------------------------------------------------------------------------ */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static int copy_row(const struct bx_image_row *from, struct bx_image_row *to)
 {

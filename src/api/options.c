@@ -12,7 +12,7 @@
 
 #define TIMEOUT_MAX (UINT64_C(1) << 53) /* ms; exact in JSON numbers */
 
-/* ---- Boxes ------------------------------------------------------------------------------------ */
+/* ---- Boxes ----------------------------------------------------------------------------------- */
 
 int boxlite_box_options_new(const char *image, boxlite_box_options **ret, boxlite_error **err)
 {
@@ -239,7 +239,7 @@ int boxlite_box_options_add_volume(boxlite_box_options *o, const char *host, con
     return BOXLITE_E_UNSUPPORTED;
 }
 
-/* ---- Commands --------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 int boxlite_exec_options_new(const char *const *argv, size_t argc, boxlite_exec_options **ret,
                              boxlite_error **err)

@@ -17,8 +17,8 @@ void boxlite_runtime_options_init(boxlite_runtime_options *options)
     }
 }
 
-/* A caller compiled against an older header gives a smaller struct; one against a newer header a bigger
- * one, in which what we do not know must be zero. */
+/* A caller compiled against an older header gives a smaller struct; one against a newer header a
+ * bigger one, in which what we do not know must be zero. */
 static int take_options(const boxlite_runtime_options *given, boxlite_runtime_options *ret,
                         boxlite_error **err)
 {
@@ -40,8 +40,7 @@ static int take_options(const boxlite_runtime_options *given, boxlite_runtime_op
                            "options: one is set that this version of the library does not know");
         }
     }
-    memcpy(ret, given,
-           given->struct_size < sizeof(*ret) ? given->struct_size : sizeof(*ret));
+    memcpy(ret, given, given->struct_size < sizeof(*ret) ? given->struct_size : sizeof(*ret));
     if (ret->log_level < BOXLITE_LOG_ERROR || ret->log_level > BOXLITE_LOG_DEBUG) {
         return bx_fail(err, BOXLITE_E_INVALID, "options: log_level %d is unknown", ret->log_level);
     }

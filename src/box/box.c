@@ -2,8 +2,8 @@
 /*
  * box.c: box handles: opening, the state, what is known of a box. See box.h.
  *
- * What is derived, from what: boxconfig.h. A shim that does not tell its state within a second counts as
- * running, since it holds the lock.
+ * What is derived, from what: boxconfig.h. A shim that does not tell its state within a second
+ * counts as running, since it holds the lock.
  */
 #include "box/box.h"
 
@@ -21,8 +21,8 @@
 #include "box/shimproc.h"
 
 static const char *const state_names[] = {
-    [BOXLITE_BOX_CREATED] = "created", [BOXLITE_BOX_STARTING] = "starting",
-    [BOXLITE_BOX_RUNNING] = "running", [BOXLITE_BOX_PAUSED] = "paused",
+    [BOXLITE_BOX_CREATED] = "created",   [BOXLITE_BOX_STARTING] = "starting",
+    [BOXLITE_BOX_RUNNING] = "running",   [BOXLITE_BOX_PAUSED] = "paused",
     [BOXLITE_BOX_STOPPING] = "stopping", [BOXLITE_BOX_STOPPED] = "stopped",
 };
 
@@ -31,7 +31,7 @@ const char *bx_box_state_name(int state)
     return state >= 0 && state < (int)BX_ARRAY_SIZE(state_names) ? state_names[state] : "unknown";
 }
 
-/* ---- Handles ---------------------------------------------------------------------------------- */
+/* ---- Handles --------------------------------------------------------------------------------- */
 
 static int read_config(boxlite_box *box, boxlite_error **err)
 {
@@ -89,8 +89,7 @@ int bx_box_from_row(boxlite_runtime *rt, struct bx_box_row *take, boxlite_box **
     return 0;
 }
 
-int bx_box_open(boxlite_runtime *rt, const char *name_or_id, boxlite_box **ret,
-                boxlite_error **err)
+int bx_box_open(boxlite_runtime *rt, const char *name_or_id, boxlite_box **ret, boxlite_error **err)
 {
     struct bx_box_row row = {0};
     _cleanup_box_ boxlite_box *box = NULL;
@@ -141,9 +140,9 @@ int bx_box_need_folder(boxlite_box *box, boxlite_error **err)
     if (r < 0) {
         return r;
     }
-    if (box->fd >= 0 && fstatat(boxes, box->row.id, &there, AT_SYMLINK_NOFOLLOW) == 0
-        && fstat(box->fd, &here) == 0 && there.st_ino == here.st_ino
-        && there.st_dev == here.st_dev && !(box->row.auto_remove && bx_box_emptied(box->fd))) {
+    if (box->fd >= 0 && fstatat(boxes, box->row.id, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        fstat(box->fd, &here) == 0 && there.st_ino == here.st_ino && there.st_dev == here.st_dev &&
+        !(box->row.auto_remove && bx_box_emptied(box->fd))) {
         return 0;
     }
     return bx_fail(err, BOXLITE_E_NOT_FOUND, "box %s was removed", box->row.name);
@@ -188,7 +187,7 @@ int bx_box_need_client(boxlite_box *box, boxlite_error **err)
     return r;
 }
 
-/* ---- State ------------------------------------------------------------------------------------ */
+/* ---- State ----------------------------------------------------------------------------------- */
 
 bool bx_box_emptied(int box_fd)
 {
@@ -204,7 +203,8 @@ int bx_box_state_at_rest(int box_fd, boxlite_error **err)
     if (r == 1) {
         return BOXLITE_BOX_RUNNING;
     }
-    if (faccessat(box_fd, "exit.json", F_OK, 0) == 0 || faccessat(box_fd, "started", F_OK, 0) == 0) {
+    if (faccessat(box_fd, "exit.json", F_OK, 0) == 0 ||
+        faccessat(box_fd, "started", F_OK, 0) == 0) {
         return BOXLITE_BOX_STOPPED;
     }
     return BOXLITE_BOX_CREATED;
@@ -281,7 +281,7 @@ int bx_box_set_detached(boxlite_box *box, bool on, boxlite_error **err)
     return r;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static int add_time(json_t *obj, const char *key, int64_t seconds)
 {
@@ -298,7 +298,8 @@ static int add_end(boxlite_box *box, json_t *obj)
     int r;
 
     if (bx_box_exit_read(box->fd, &end, NULL) < 0) {
-        return bx_json_set(obj, "error", json_string("the box was lost: its supervisor was killed"));
+        return bx_json_set(obj, "error",
+                           json_string("the box was lost: its supervisor was killed"));
     }
     r = add_time(obj, "started_at", end.started);
     r = r < 0 ? r : add_time(obj, "ended_at", end.ended);

@@ -68,7 +68,7 @@ int bx_box_remove(boxlite_box *box, bool force, boxlite_error **err);
 int bx_box_list_new(boxlite_runtime *rt, boxlite_box_list **ret, boxlite_error **err);
 void bx_box_list_free(boxlite_box_list *list);
 
-/* "quiet_otter"; try: more than a few gives a number too (names.c). Caller frees; NULL: no memory. */
+/* "quiet_otter"; after a few attempts with a number too (names.c). Caller frees; NULL: no memory. */
 char *bx_box_random_name(unsigned attempt);
 
 BX_DEFINE_CLEANUP(boxlite_box *, bx_box_free, bx_cleanup_box);

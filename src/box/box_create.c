@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_create.c: making a box: everything is checked and resolved first, then the folder is made whole in
- * tmp/, renamed to its place, and last the row is put in. The maker holds a lock on the folder until then
- * (home.h), so that no sweep takes it for a left-over; a crash at any point leaves something that the
- * next sweep removes.
+ * box_create.c: making a box: everything is checked and resolved first, then the folder is made
+ * whole in tmp/, renamed to its place, and last the row is put in. The maker holds a lock on the
+ * folder until then (home.h), so that no sweep takes it for a left-over; a crash at any point
+ * leaves something that the next sweep removes.
  *
- * What a command gets in a box is the image's configuration with the options' over it, by Docker's rules:
- * an entrypoint replaces the image's and drops its command; a command replaces the image's; environment
- * variables replace those of the same name.
+ * What a command gets in a box is the image's configuration with the options' over it, by Docker's
+ * rules: an entrypoint replaces the image's and drops its command; a command replaces the image's;
+ * environment variables replace those of the same name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #define PATH_DEFAULT "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define MAKING_SPACE (8ull << 20) /* what a new box takes at most before it writes */
 
-/* ---- What the options ask of this host -------------------------------------------------------- */
+/* ---- What the options ask of this host ------------------------------------------------------- */
 
 static int check_host(const boxlite_runtime *rt, const boxlite_box_options *o, boxlite_error **err)
 {
@@ -54,7 +54,7 @@ static int check_host(const boxlite_runtime *rt, const boxlite_box_options *o, b
     return 0;
 }
 
-/* ---- Image and options put together ----------------------------------------------------------- */
+/* ---- Image and options put together ---------------------------------------------------------- */
 
 static int append_all(struct bx_strv *to, const struct bx_strv *from)
 {
@@ -103,13 +103,15 @@ static int merge(const boxlite_box_options *o, const struct bx_image_run *run,
     r = r < 0 ? r : merge_argv(o, run, &c->argv);
     r = r < 0 ? r : append_all(&c->labels, &o->labels);
     if (r == -E2BIG) {
-        return bx_fail(err, BOXLITE_E_INVALID, "image and options have too many variables or arguments");
+        return bx_fail(err, BOXLITE_E_INVALID,
+                       "image and options have too many variables or arguments");
     }
     if (r < 0) {
         return bx_fail_oom(err);
     }
     if (o->main && (c->argv.n == 0 || c->argv.v[0][0] == '\0')) {
-        bx_fail(err, BOXLITE_E_INVALID, "command: image %s names none, and none was given", o->image);
+        bx_fail(err, BOXLITE_E_INVALID, "command: image %s names none, and none was given",
+                o->image);
         bx_hint(err, "give a command to run");
         return BOXLITE_E_INVALID;
     }
@@ -151,7 +153,9 @@ static int set_texts(const boxlite_box_options *o, const struct bx_image_row *ro
         {&c->digest, row->digest},
         {&c->kernel, o->kernel ? o->kernel : "default"},
         {&c->engine, o->engine ? o->engine : "auto"},
-        {&c->workdir, o->workdir ? o->workdir : *run->workdir ? run->workdir : "/"},
+        {&c->workdir, o->workdir      ? o->workdir
+                      : *run->workdir ? run->workdir
+                                      : "/"},
         {&c->user, o->user ? o->user : run->user},
         {&c->stop_signal, run->stop_signal},
     };
@@ -203,7 +207,7 @@ static int make_config(boxlite_runtime *rt, const boxlite_box_options *o, struct
     return r;
 }
 
-/* ---- On disk ---------------------------------------------------------------------------------- */
+/* ---- On disk --------------------------------------------------------------------------------- */
 
 /* Writes the row; a name that is taken is EXISTS. */
 static int insert_row(boxlite_runtime *rt, const struct bx_box_config *c, struct bx_box_row *row,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_list.c: all boxes at once. Shims are asked together and have one deadline together, so that one
- * that hangs costs a second and not a second each.
+ * box_list.c: all boxes at once. Shims are asked together and have one deadline together, so that
+ * one that hangs costs a second and not a second each.
  */
 #include <stdlib.h>
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_start.c: starting a box: a shim is spawned, and its connection followed until it says RUNNING.
+ * box_start.c: starting a box: a shim is spawned, and its connection followed until it says
+ * RUNNING.
  *
- * Of several that start a box at the same time one shim gets the lock; the others end with STATE, and
- * their starters join the one that runs. Starting a box that runs is 0.
+ * Of several that start a box at the same time one shim gets the lock; the others end with STATE,
+ * and their starters join the one that runs. Starting a box that runs is 0.
  *
- * An attached box' shim is a child of this process, reaped by its pidfd. A detached one must outlive the
- * runtime, when nobody here would reap it: it is handed to init by a second fork.
+ * An attached box' shim is a child of this process, reaped by its pidfd. A detached one must
+ * outlive the runtime, when nobody here would reap it: it is handed to init by a second fork.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@
 
 enum { FD_BOX = 3, FD_HOME, FD_CONTROL, FD_OWNER };
 
-/* ---- The program ------------------------------------------------------------------------------ */
+/* ---- The program ----------------------------------------------------------------------------- */
 
 /* Runs in the child before exec: system calls only. */
 static int hand_to_init(void *data)
@@ -53,15 +54,21 @@ static int spawn_with(boxlite_box *box, const char *program, const struct shim_f
                       int *ret_pidfd, boxlite_error **err)
 {
     char level[16];
-    const char *const argv[] = {program, "--box-fd", "3", "--home-fd", "4", "--control-fd", "5",
-                                "--log-level", level, fds->owner >= 0 ? "--owner-pidfd" : NULL,
-                                "6", NULL};
+    const char *const argv[] = {program, "--box-fd",
+                                "3",     "--home-fd",
+                                "4",     "--control-fd",
+                                "5",     "--log-level",
+                                level,   fds->owner >= 0 ? "--owner-pidfd" : NULL,
+                                "6",     NULL};
     const struct bx_spawn_fd map[] = {{box->fd, FD_BOX},
                                       {box->rt->home->fd, FD_HOME},
                                       {fds->control, FD_CONTROL},
                                       {fds->log, STDERR_FILENO},
                                       {fds->owner, FD_OWNER}};
-    struct bx_spawn spec = {.path = program, .argv = argv, .fds = map, .new_session = true,
+    struct bx_spawn spec = {.path = program,
+                            .argv = argv,
+                            .fds = map,
+                            .new_session = true,
                             .nfds = BX_ARRAY_SIZE(map) - (fds->owner >= 0 ? 0 : 1),
                             .child = fds->owner >= 0 ? NULL : hand_to_init};
     pid_t pid;
@@ -92,8 +99,7 @@ static int spawn_shim(boxlite_box *box, int *ret_control, int *ret_pidfd, boxlit
     }
     ours = pair[0];
     theirs = pair[1];
-    log = openat(box->fd, "shim.log",
-                 O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    log = openat(box->fd, "shim.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (log < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, errno, "opening shim.log");
     }
@@ -135,7 +141,7 @@ static int spawn_client(boxlite_box *box, struct bx_client **ret, boxlite_error 
     return 0;
 }
 
-/* ---- The call --------------------------------------------------------------------------------- */
+/* ---- The call -------------------------------------------------------------------------------- */
 
 static void start_check(struct bx_op *op);
 

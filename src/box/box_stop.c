@@ -22,7 +22,7 @@
 #define REMOVE_MS 15000
 #define REMOVE_RETRY_MS 10
 
-/* ---- Stop ------------------------------------------------------------------------------------- */
+/* ---- Stop ------------------------------------------------------------------------------------ */
 
 static void stop_check(struct bx_op *op)
 {
@@ -63,9 +63,9 @@ static int stop_running(boxlite_box *box, struct bx_op *op, uint32_t timeout_ms,
     if (r < 0) {
         return r;
     }
-    if (bx_msg_u64(&msg, BX_T_TIMEOUT_MS, timeout_ms) < 0
-        || bx_loop_add_timer(op->rt->loop, bx_deadline_ms((int64_t)timeout_ms + GRACE_MS),
-                             stop_overdue, op, &op->timer) < 0) {
+    if (bx_msg_u64(&msg, BX_T_TIMEOUT_MS, timeout_ms) < 0 ||
+        bx_loop_add_timer(op->rt->loop, bx_deadline_ms((int64_t)timeout_ms + GRACE_MS),
+                          stop_overdue, op, &op->timer) < 0) {
         return bx_fail_oom(err);
     }
     bx_op_follow(op, bx_client_ref(box->client), stop_check);
@@ -116,7 +116,7 @@ int bx_box_stop(boxlite_box *box, uint32_t timeout_ms, boxlite_error **err)
     return bx_op_run(box->rt, begin_stop, &a, "stopping the box", err);
 }
 
-/* ---- Pause, resume ---------------------------------------------------------------------------- */
+/* ---- Pause, resume --------------------------------------------------------------------------- */
 
 struct pause_args {
     boxlite_box *box;
@@ -172,7 +172,7 @@ int bx_box_pause(boxlite_box *box, bool on, boxlite_error **err)
     return bx_op_run(box->rt, begin_pause, &a, on ? "pausing the box" : "resuming the box", err);
 }
 
-/* ---- Wait ------------------------------------------------------------------------------------- */
+/* ---- Wait ------------------------------------------------------------------------------------ */
 
 static bool client_over(void *data)
 {
@@ -205,7 +205,7 @@ int bx_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err)
                            "waiting for the box to stop", err);
 }
 
-/* ---- Remove ----------------------------------------------------------------------------------- */
+/* ---- Remove ---------------------------------------------------------------------------------- */
 
 /* Ends the shim of a box that runs: asked first, then killed. */
 static void end_shim(boxlite_box *box)

@@ -2,10 +2,10 @@
 /*
  * client.c: life and state of a connection to a shim. See client.h.
  *
- * The end in detail. The connection's end closes it: requests and attachments fail at once. Then the
- * shim's process is waited for by its pidfd, because only its end frees the box' lock; one that does
- * not come to its end within END_MS is killed. Last, how the box ended is read from exit.json if the
- * shim had no chance to say it here; a running box without one was lost.
+ * The end in detail. The connection's end closes it: requests and attachments fail at once. Then
+ * the shim's process is waited for by its pidfd, because only its end frees the box' lock; one that
+ * does not come to its end within END_MS is killed. Last, how the box ended is read from exit.json
+ * if the shim had no chance to say it here; a running box without one was lost.
  */
 #include "box/client.h"
 
@@ -40,7 +40,7 @@ static void notify(struct bx_client *c)
     }
 }
 
-/* ---- What the shim tells ---------------------------------------------------------------------- */
+/* ---- What the shim tells --------------------------------------------------------------------- */
 
 static void take_text(const struct bx_msg *msg, uint16_t tag, char **field)
 {
@@ -143,7 +143,7 @@ static const struct bx_conn_ops conn_ops = {
     .reset = on_reset,
 };
 
-/* ---- The end ---------------------------------------------------------------------------------- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 /* How the box ended, where the shim did not say it on this connection. */
 static void learn_failure(struct bx_client *c, const siginfo_t *status)
@@ -248,7 +248,8 @@ static void on_closed(void *data, int error)
     }
     bx_client_fail_all(c, why);
     if (error < 0 && c->state < 0) {
-        c->failure = steal_ptr(&why); /* it never came to talk: a running box is not judged by that */
+        c->failure =
+            steal_ptr(&why); /* it never came to talk: a running box is not judged by that */
     }
     if (c->pidfd < 0) {
         c->pidfd = bx_shim_pidfd(c->box_fd);
@@ -266,7 +267,7 @@ static void on_closed(void *data, int error)
     notify(c);
 }
 
-/* ---- Making and ending ------------------------------------------------------------------------ */
+/* ---- Making and ending ----------------------------------------------------------------------- */
 
 static void client_free(struct bx_client *c)
 {
@@ -398,7 +399,7 @@ void bx_client_own(struct bx_client *c, bool auto_remove)
     c->auto_remove = auto_remove;
 }
 
-/* ---- The runtime's end ------------------------------------------------------------------------ */
+/* ---- The runtime's end ----------------------------------------------------------------------- */
 
 /* Waits for the end of a process by its pidfd; what is not ours to reap is left alone. */
 static void await(struct bx_client *c, uint64_t deadline)
@@ -413,8 +414,8 @@ static void await(struct bx_client *c, uint64_t deadline)
     if (r == 0) {
         (void)bx_pidfd_signal(c->pidfd, SIGKILL);
     }
-    while (c->child && waitid((idtype_t)P_PIDFD, (id_t)c->pidfd, &status, WEXITED) < 0
-           && errno == EINTR) {
+    while (c->child && waitid((idtype_t)P_PIDFD, (id_t)c->pidfd, &status, WEXITED) < 0 &&
+           errno == EINTR) {
     }
     c->child = false;
 }
@@ -453,7 +454,7 @@ void bx_clients_shutdown(boxlite_runtime *rt)
     }
 }
 
-/* ---- Getters and watchers --------------------------------------------------------------------- */
+/* ---- Getters and watchers -------------------------------------------------------------------- */
 
 const char *bx_client_id(const struct bx_client *c)
 {

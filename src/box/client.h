@@ -14,8 +14,8 @@
  * waits for over; then it can be started or removed at once.
  * Handles count references; the owner's connection of an attached box has one of the runtime.
  *
- * The functions given here are called from the loop inside the connection's callbacks: they must not
- * free the client. What goes on to the user goes by a deferred call (see op.h, exec.c).
+ * The functions given here are called from the loop inside the connection's callbacks: they must
+ * not free the client. What goes on to the user goes by a deferred call (see op.h, exec.c).
  */
 #ifndef BX_BOX_CLIENT_H
 #define BX_BOX_CLIENT_H
@@ -36,10 +36,10 @@ typedef void (*bx_reply_fn)(void *data, const struct bx_msg *reply, const boxlit
 struct bx_attach_ops {
     void (*bytes)(void *data, unsigned stream, const uint8_t *p, size_t len);
     void (*eof)(void *data, unsigned stream);
-    void (*writable)(void *data);  /* stdin takes bytes again */
-    void (*reset)(void *data);     /* stdin is not wanted any more */
-    void (*started)(void *data);   /* the command runs */
-    void (*closed)(void *data);    /* the connection has ended */
+    void (*writable)(void *data); /* stdin takes bytes again */
+    void (*reset)(void *data);    /* stdin is not wanted any more */
+    void (*started)(void *data);  /* the command runs */
+    void (*closed)(void *data);   /* the connection has ended */
 };
 
 /* A watcher of state and life; called on every change. Embedded by its user, who removes it. */
@@ -69,8 +69,8 @@ void bx_clients_shutdown(boxlite_runtime *rt);
 
 const char *bx_client_id(const struct bx_client *c);
 int bx_client_box_fd(const struct bx_client *c);
-int bx_client_state(const struct bx_client *c);          /* BOXLITE_BOX_*; -1: not told yet */
-const char *bx_client_engine(const struct bx_client *c); /* or NULL */
+int bx_client_state(const struct bx_client *c);           /* BOXLITE_BOX_*; -1: not told yet */
+const char *bx_client_engine(const struct bx_client *c);  /* or NULL */
 const char *bx_client_release(const struct bx_client *c); /* guest kernel's, or NULL */
 /* How the box failed, if the shim said so or was lost; borrowed, or NULL. */
 const boxlite_error *bx_client_failure(const struct bx_client *c);
@@ -85,8 +85,9 @@ void bx_client_kill(struct bx_client *c);
 void bx_client_watch(struct bx_client *c, struct bx_watch *w, void (*fn)(void *data), void *data);
 void bx_client_unwatch(struct bx_watch *w); /* also when it never watched (zeroed) */
 
-/* Starts a request of that type in msg, which the caller owns and adds fields to; then sends it. The
- * returned id may be used to forget it. Failure of sending is returned, fn is not called then. */
+/* Starts a request of that type in msg, which the caller owns and adds fields to; then sends it.
+ * The returned id may be used to forget it. Failure of sending is returned, fn is not called then.
+ * */
 int bx_request_begin(struct bx_client *c, struct bx_buf *msg, uint16_t type, boxlite_error **err);
 int bx_request_send(struct bx_client *c, struct bx_buf *msg, bx_reply_fn fn, void *data,
                     uint64_t *ret_id, boxlite_error **err);
@@ -95,11 +96,12 @@ void bx_request_forget(struct bx_client *c, uint64_t id);
 /* Its reply will go to another function. */
 void bx_request_redirect(struct bx_client *c, uint64_t id, bx_reply_fn fn, void *data);
 /* A request with one or no number field whose reply nobody waits for. */
-void bx_request_tell(struct bx_client *c, uint16_t type, uint32_t exec, uint16_t tag, uint64_t value);
+void bx_request_tell(struct bx_client *c, uint16_t type, uint32_t exec, uint16_t tag,
+                     uint64_t value);
 
 /* Opens the three channels of a new attachment to that exec. */
-int bx_client_attach(struct bx_client *c, uint32_t exec, const struct bx_attach_ops *ops, void *data,
-                     uint32_t *ret_attachment, boxlite_error **err);
+int bx_client_attach(struct bx_client *c, uint32_t exec, const struct bx_attach_ops *ops,
+                     void *data, uint32_t *ret_attachment, boxlite_error **err);
 /* Forgets it and tells the shim (if it ever was told of it). */
 void bx_client_detach(struct bx_client *c, uint32_t attachment, bool told);
 ssize_t bx_client_write(struct bx_client *c, uint32_t attachment, const void *data, size_t len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client_priv.h: the inside of a bx_client, shared by client.c (life and state), request.c (requests and
- * attachments) and nobody else.
+ * client_priv.h: the inside of a bx_client, shared by client.c (life and state), request.c
+ * (requests and attachments) and nobody else.
  */
 #ifndef BX_BOX_CLIENT_PRIV_H
 #define BX_BOX_CLIENT_PRIV_H
@@ -18,7 +18,7 @@ struct bx_pending { /* a request without its reply yet */
 };
 
 struct bx_attachment { /* slot n - 1 is attachment n */
-    bool used; /* stays so without ops until the shim has answered DETACH */
+    bool used;         /* stays so without ops until the shim has answered DETACH */
     uint32_t exec;
     const struct bx_attach_ops *ops;
     void *data;

@@ -3,8 +3,9 @@
  * copy.c: what goes where in a copy. See copy.h.
  *
  * As `docker cp` does it: into an existing folder under its own name; else the last part of the
- * destination is the new name and its folder must exist; a source that ends with "/." gives its contents
- * only. A symlink as the source is copied as such; as the destination folder it is followed.
+ * destination is the new name and its folder must exist; a source that ends with "/." gives its
+ * contents only. A symlink as the source is copied as such; as the destination folder it is
+ * followed.
  */
 #include "box/copy.h"
 
@@ -109,7 +110,7 @@ static int need_guest_folder(boxlite_box *box, const char *path, boxlite_error *
                     : 0;
 }
 
-/* ---- In --------------------------------------------------------------------------------------- */
+/* ---- In -------------------------------------------------------------------------------------- */
 
 static int copy_in(boxlite_box *box, const char *host_path, const char *guest_path,
                    boxlite_error **err)
@@ -197,7 +198,7 @@ int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_
     return r;
 }
 
-/* ---- Out -------------------------------------------------------------------------------------- */
+/* ---- Out ------------------------------------------------------------------------------------- */
 
 /* Where on the host it goes: a folder's descriptor and the name of the top in it ("." for none). */
 static int host_target(const struct split *from, const char *host_path, int *ret_fd, char **ret_top,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy.h: files between host and a running box, as a tar stream through a built-in command of the agent.
+ * copy.h: files between host and a running box, as a tar stream through a built-in command of the
+ * agent.
  *
  *   copy.c         what goes where (the rules of `docker cp`), and the plain streams
  *   copy_stream.c  the built-in command: its input, output, complaints and result
@@ -24,13 +25,13 @@ int bx_box_copy_out(boxlite_box *box, const char *guest_path, const char *host_p
 int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_error **err);
 int bx_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, boxlite_error **err);
 
-/* ---- Inside ----------------------------------------------------------------------------------- */
+/* ---- Inside ---------------------------------------------------------------------------------- */
 
 struct bx_copy {
     boxlite_exec *exec;
     struct bx_buf complaints; /* the beginning of its stderr */
     bool err_ended;
-    const char *what;         /* for errors: "tar-in" */
+    const char *what; /* for errors: "tar-in" */
 };
 
 /* Starts tar-in (input) or tar-out as root; arg is its folder or path. */
@@ -47,8 +48,8 @@ int bx_copy_finish(struct bx_copy *c, boxlite_error **err);
 /* The tree at dirfd/path as an archive in which its top is called `top`, written to c. */
 int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *path,
                  const char *top, boxlite_error **err);
-/* Extracts an archive from c below dirfd. Every name in it must start with `expect` ("." is no part of a
- * name: then all are let in); that part is replaced by `top`, "." for nothing. */
+/* Extracts an archive from c below dirfd. Every name in it must start with `expect` ("." is no part
+ * of a name: then all are let in); that part is replaced by `top`, "." for nothing. */
 int bx_copy_unpack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *expect,
                    const char *top, boxlite_error **err);
 

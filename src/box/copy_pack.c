@@ -2,9 +2,9 @@
 /*
  * copy_pack.c: a tree of the host as a tar stream. See copy.h.
  *
- * Walked by descriptors, no symlink below the start is followed. Owners become root, since the host's
- * users mean nothing in the box. Sockets and devices are left out with a warning. The tree may change
- * meanwhile: a file that shrinks is an error, one that grows is cut.
+ * Walked by descriptors, no symlink below the start is followed. Owners become root, since the
+ * host's users mean nothing in the box. Sockets and devices are left out with a warning. The tree
+ * may change meanwhile: a file that shrinks is an error, one that grows is cut.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -139,8 +139,8 @@ static int pack_folder(struct pack *pk, int dirfd, const char *path, boxlite_err
     _cleanup_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (!dir || fstat(fd, &st) < 0) {
-        int r = bx_fail_errno(err, BOXLITE_E_IO, errno, "opening the folder %s",
-                              bx_buf_str(&pk->name));
+        int r =
+            bx_fail_errno(err, BOXLITE_E_IO, errno, "opening the folder %s", bx_buf_str(&pk->name));
         if (!dir) {
             bx_cleanup_close(&fd);
         }
@@ -187,9 +187,9 @@ int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, int dirfd, const c
     pk.chunk = malloc(CHUNK);
     if (!pk.archive || !pk.entry || !pk.chunk || bx_buf_appends(&pk.name, top) < 0) {
         r = bx_fail_oom(err);
-    } else if (archive_write_set_format_pax_restricted(pk.archive) != ARCHIVE_OK
-               || archive_write_set_bytes_in_last_block(pk.archive, 1) != ARCHIVE_OK
-               || archive_write_open(pk.archive, &pk, NULL, put, NULL) != ARCHIVE_OK) {
+    } else if (archive_write_set_format_pax_restricted(pk.archive) != ARCHIVE_OK ||
+               archive_write_set_bytes_in_last_block(pk.archive, 1) != ARCHIVE_OK ||
+               archive_write_open(pk.archive, &pk, NULL, put, NULL) != ARCHIVE_OK) {
         r = broke(&pk, err);
     } else {
         r = pack_node(&pk, dirfd, path, err);

@@ -2,7 +2,8 @@
 /*
  * copy_stream.c: the built-in command that packs or unpacks in the guest. See copy.h.
  *
- * Its stderr is always emptied, so that complaints never stop it; the first of them become the error.
+ * Its stderr is always emptied, so that complaints never stop it; the first of them become the
+ * error.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,9 +41,8 @@ static void take_complaints(struct bx_copy *c)
 {
     char chunk[512];
     ssize_t n;
-    while (!c->err_ended
-           && (n = bx_exec_read(c->exec, BOXLITE_STDERR, chunk, sizeof(chunk), NULL))
-                  != BOXLITE_E_AGAIN) {
+    while (!c->err_ended && (n = bx_exec_read(c->exec, BOXLITE_STDERR, chunk, sizeof(chunk),
+                                              NULL)) != BOXLITE_E_AGAIN) {
         if (n <= 0) {
             c->err_ended = true;
             return;
@@ -102,7 +102,7 @@ static int complain(struct bx_copy *c, const boxlite_exec_result *result, boxlit
 {
     char line[256] = "";
     const char *text = bx_buf_str(&c->complaints);
-    int code = strstr(text, strerror(ENOENT))    ? BOXLITE_E_NOT_FOUND
+    int code = strstr(text, strerror(ENOENT))   ? BOXLITE_E_NOT_FOUND
                : strstr(text, strerror(ENOSPC)) ? BOXLITE_E_NO_SPACE
                                                 : BOXLITE_E_IO;
 

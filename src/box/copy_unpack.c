@@ -3,12 +3,13 @@
  * copy_unpack.c: a tar stream as a tree of the host. See copy.h.
  *
  * The guest wrote the stream, and the guest is hostile. What must hold:
- *  - nothing outside the target is touched: each name is taken apart, ".." is refused, the first part must
- *    be what was asked for, and the folders on the way are opened one by one without following links, so
- *    that neither a link made by the stream nor one that was there before leads elsewhere;
+ *  - nothing outside the target is touched: each name is taken apart, ".." is refused, the first
+ *    part must be what was asked for, and the folders on the way are opened one by one without
+ *    following links, so that neither a link made by the stream nor one that was there before leads
+ *    elsewhere;
  *  - what is in the way is unlinked, never written through;
- *  - files belong to the calling user; set-user-ID and set-group-ID are dropped; devices, FIFOs and hard
- *    links are not made (an agent that is whole sends no hard links);
+ *  - files belong to the calling user; set-user-ID and set-group-ID are dropped; devices, FIFOs and
+ *    hard links are not made (an agent that is whole sends no hard links);
  *  - memory is bounded: modes and times of folders, set last, for DIRS_MAX of them.
  * A size that the disk cannot hold is refused before anything of the file is written.
  */
@@ -76,7 +77,7 @@ static int broke(struct unpack *u, boxlite_error **err)
                    why ? why : "no reason given");
 }
 
-/* ---- Names ------------------------------------------------------------------------------------ */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 /* The place of a name below the target, or "" for the top that is the target itself. */
 static int place_of(const struct unpack *u, const char *name, struct bx_buf *ret,
@@ -114,8 +115,10 @@ static int place_of(const struct unpack *u, const char *name, struct bx_buf *ret
     return 0;
 }
 
-/* Opens the folder that holds `path` (not empty), making what is missing; *ret_base: the last part. */
-static int open_parent(const struct unpack *u, char *path, const char **ret_base, boxlite_error **err)
+/* Opens the folder that holds `path` (not empty), making what is missing. *ret_base: the last
+ * part. */
+static int open_parent(const struct unpack *u, char *path, const char **ret_base,
+                       boxlite_error **err)
 {
     _cleanup_close_ int fd = fcntl(u->root, F_DUPFD_CLOEXEC, 3);
     char *p = path, *slash;
@@ -148,7 +151,7 @@ static int open_parent(const struct unpack *u, char *path, const char **ret_base
     return steal_fd(&fd);
 }
 
-/* ---- Entries ---------------------------------------------------------------------------------- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 static struct timespec mtime_of(struct archive_entry *e)
 {
@@ -160,8 +163,8 @@ static int make_room(int dirfd, const char *base, const char *path, boxlite_erro
 {
     return unlinkat(dirfd, base, 0) == 0 || errno == ENOENT
                ? 0
-               : bx_fail_errno(err, BOXLITE_E_IO, errno == EPERM ? EISDIR : errno,
-                               "replacing %s", path);
+               : bx_fail_errno(err, BOXLITE_E_IO, errno == EPERM ? EISDIR : errno, "replacing %s",
+                               path);
 }
 
 static int check_space(int fd, int64_t size, const char *path, boxlite_error **err)
@@ -231,9 +234,9 @@ static int make_folder(struct unpack *u, int dirfd, const char *base, const char
                        struct archive_entry *e, boxlite_error **err)
 {
     struct stat st;
-    if (mkdirat(dirfd, base, 0700) < 0
-        && (errno != EEXIST || fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0
-            || !S_ISDIR(st.st_mode))) {
+    if (mkdirat(dirfd, base, 0700) < 0 &&
+        (errno != EEXIST || fstatat(dirfd, base, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+         !S_ISDIR(st.st_mode))) {
         return bx_fail_errno(err, BOXLITE_E_IO, errno, "making the folder %s", path);
     }
     if (u->nlate == DIRS_MAX) {
@@ -268,8 +271,7 @@ static int make_entry(struct unpack *u, struct archive_entry *e, boxlite_error *
         return r;
     }
     if (path.len == 0) {
-        return type == S_IFDIR ? 0
-                               : bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent no folder");
+        return type == S_IFDIR ? 0 : bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent no folder");
     }
     if (archive_entry_hardlink(e)) {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent the hard link %s",
@@ -318,8 +320,8 @@ static int unpack_all(struct unpack *u, boxlite_error **err)
     struct archive_entry *e;
     int a, r = 0;
 
-    if (archive_read_support_format_tar(u->archive) != ARCHIVE_OK
-        || archive_read_open(u->archive, u, NULL, get, NULL) != ARCHIVE_OK) {
+    if (archive_read_support_format_tar(u->archive) != ARCHIVE_OK ||
+        archive_read_open(u->archive, u, NULL, get, NULL) != ARCHIVE_OK) {
         return broke(u, err);
     }
     while (r == 0 && (a = archive_read_next_header(u->archive, &e)) != ARCHIVE_EOF) {

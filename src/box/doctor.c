@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.c: looks at the host. Each check is a function that adds one or more lines to the report. FAIL is
- * what keeps boxes from running at all; WARN is what makes them slower, fewer or poorer.
+ * doctor.c: looks at the host. Each check is a function that adds one or more lines to the report.
+ * FAIL is what keeps boxes from running at all; WARN is what makes them slower, fewer or poorer.
  */
 #include "box/doctor.h"
 
@@ -62,12 +62,16 @@ static void check_kvm(boxlite_runtime *rt, boxlite_report *report)
 {
     static const char *const advice[] = {
         [BX_KVM_USABLE] = NULL,
-        [BX_KVM_ABSENT] = "boxes run without KVM, several times slower; for KVM turn virtualisation "
-                          "on in the firmware (or in the host of this VM) and load kvm_intel or kvm_amd",
-        [BX_KVM_DENIED] = "add this user to the group kvm: sudo usermod -aG kvm $USER, then log in again",
-        [BX_KVM_BROKEN] = "boxes run without KVM, several times slower; see the kernel log (dmesg) for kvm",
-        [BX_KVM_EMULATED] = "boxes run without KVM, several times slower; this host's KVM emulates "
-                            "guest code in software: use a host with nested virtualisation or bare metal",
+        [BX_KVM_ABSENT] =
+            "boxes run without KVM, several times slower; for KVM turn virtualisation "
+            "on in the firmware (or in the host of this VM) and load kvm_intel or kvm_amd",
+        [BX_KVM_DENIED] =
+            "add this user to the group kvm: sudo usermod -aG kvm $USER, then log in again",
+        [BX_KVM_BROKEN] =
+            "boxes run without KVM, several times slower; see the kernel log (dmesg) for kvm",
+        [BX_KVM_EMULATED] =
+            "boxes run without KVM, several times slower; this host's KVM emulates "
+            "guest code in software: use a host with nested virtualisation or bare metal",
     };
     struct bx_kvm_verdict v;
     bx_kvm_probe(rt->home->fd, true, &v);
@@ -79,7 +83,9 @@ static void check_engines(boxlite_runtime *rt, boxlite_report *report)
 {
     static const struct {
         const char *asked, *name;
-    } engines[] = {{"auto", "engine"}, {"qemu-tcg", "engine qemu-tcg"}, {"qemu-kvm", "engine qemu-kvm"},
+    } engines[] = {{"auto", "engine"},
+                   {"qemu-tcg", "engine qemu-tcg"},
+                   {"qemu-kvm", "engine qemu-kvm"},
                    {"kvm", "engine kvm"}};
 
     for (size_t i = 0; i < BX_ARRAY_SIZE(engines); i++) {
@@ -136,8 +142,8 @@ static void check_kernel(boxlite_runtime *rt, boxlite_report *report)
         add(report, "kernel", BOXLITE_CHECK_OK, NULL, "%s", list[i]->release);
     } else {
         add(report, "kernel", BOXLITE_CHECK_FAIL,
-            "import a kernel package: boxlite kernel import FILE.deb",
-            "there is no kernel \"%s\"", BX_KERNEL_DEFAULT);
+            "import a kernel package: boxlite kernel import FILE.deb", "there is no kernel \"%s\"",
+            BX_KERNEL_DEFAULT);
     }
     bx_kernel_list_free(list);
 }
@@ -149,8 +155,8 @@ static void check_home(boxlite_runtime *rt, boxlite_report *report)
     const char *path = rt->home->path;
 
     if (faccessat(rt->home->fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0) {
-        add(report, "home", BOXLITE_CHECK_FAIL, "choose another folder with BOXLITE_HOME",
-            "%s: %s", path, strerror(errno));
+        add(report, "home", BOXLITE_CHECK_FAIL, "choose another folder with BOXLITE_HOME", "%s: %s",
+            path, strerror(errno));
     } else {
         add(report, "home", BOXLITE_CHECK_OK, NULL, "%s", path);
     }
@@ -191,15 +197,15 @@ static void check_limits(boxlite_runtime *rt, boxlite_report *report)
             add(report, limits[i].name, BOXLITE_CHECK_OK, NULL, "no limit");
         } else {
             add(report, limits[i].name, low ? BOXLITE_CHECK_WARN : BOXLITE_CHECK_OK,
-                low ? limits[i].advice : NULL, "limit of %llu %s",
-                (unsigned long long)rl.rlim_cur, limits[i].what);
+                low ? limits[i].advice : NULL, "limit of %llu %s", (unsigned long long)rl.rlim_cur,
+                limits[i].what);
         }
     }
 }
 
 int bx_doctor(boxlite_runtime *rt, boxlite_report **ret, boxlite_error **err)
 {
-    static void (*const checks[])(boxlite_runtime *rt, boxlite_report *report) = {
+    static void (*const checks[])(boxlite_runtime * rt, boxlite_report * report) = {
         check_home, check_kvm, check_engines, check_programs, check_kernel, check_limits,
     };
     boxlite_report *report = calloc(1, sizeof(*report));

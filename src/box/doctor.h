@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.h: the object behind boxlite_report: what this host has, and what to do about what it lacks.
+ * doctor.h: the object behind boxlite_report: what this host has, and what to do about what it
+ * lacks.
  */
 #ifndef BX_BOX_DOCTOR_H
 #define BX_BOX_DOCTOR_H

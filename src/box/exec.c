@@ -2,9 +2,10 @@
 /*
  * exec.c: what the user calls on a command: streams, events, callback, result. See exec_priv.h.
  *
- * Events are told by edges and read by level: the callback runs when something new has come, and again
- * without anything new only after it has taken or given bytes and there is more. So a callback that leaves
- * bytes alone does not spin, and one that reads a little at a time does not stall.
+ * Events are told by edges and read by level: the callback runs when something new has come, and
+ * again without anything new only after it has taken or given bytes and there is more. So a
+ * callback that leaves bytes alone does not spin, and one that reads a little at a time does not
+ * stall.
  */
 #include "box/exec.h"
 
@@ -23,7 +24,7 @@
 
 #define SIGNO_MAX 64
 
-/* ---- Making and freeing ----------------------------------------------------------------------- */
+/* ---- Making and freeing ---------------------------------------------------------------------- */
 
 int bx_exec_new(boxlite_box *box, const struct bx_exec_how *how, uint32_t number,
                 boxlite_exec **ret, boxlite_error **err)
@@ -157,7 +158,7 @@ int bx_exec_attach(boxlite_box *box, uint32_t number, bool follow, boxlite_exec 
     return open_any(box, &how, number, ret, err);
 }
 
-/* ---- Events ----------------------------------------------------------------------------------- */
+/* ---- Events ---------------------------------------------------------------------------------- */
 
 static bool stream_due(const struct bx_exec_stream *s)
 {
@@ -169,17 +170,16 @@ static bool input_due(const boxlite_exec *exec)
     if (!exec->how.input || exec->in_close) {
         return false;
     }
-    return exec->in_broken
-           || (exec->attached && bx_client_room(exec->client, exec->attachment) > 0);
+    return exec->in_broken ||
+           (exec->attached && bx_client_room(exec->client, exec->attachment) > 0);
 }
 
 uint32_t bx_exec_events(const boxlite_exec *exec)
 {
-    return (stream_due(&exec->out[0]) ? BOXLITE_EXEC_STDOUT : 0u)
-           | (stream_due(&exec->out[1]) ? BOXLITE_EXEC_STDERR : 0u)
-           | (input_due(exec) ? BOXLITE_EXEC_STDIN : 0u)
-           | (exec->started ? BOXLITE_EXEC_STARTED : 0u)
-           | (exec->exited ? BOXLITE_EXEC_EXITED : 0u);
+    return (stream_due(&exec->out[0]) ? BOXLITE_EXEC_STDOUT : 0u) |
+           (stream_due(&exec->out[1]) ? BOXLITE_EXEC_STDERR : 0u) |
+           (input_due(exec) ? BOXLITE_EXEC_STDIN : 0u) |
+           (exec->started ? BOXLITE_EXEC_STARTED : 0u) | (exec->exited ? BOXLITE_EXEC_EXITED : 0u);
 }
 
 static void call_back(void *data)
@@ -208,8 +208,8 @@ static void call_back(void *data)
 void bx_exec_fire(boxlite_exec *exec, uint32_t events)
 {
     exec->fired |= events;
-    if (exec->fn && !exec->defer && (exec->fired & bx_exec_events(exec))
-        && bx_loop_add_defer(exec->rt->loop, call_back, exec, &exec->defer) < 0) {
+    if (exec->fn && !exec->defer && (exec->fired & bx_exec_events(exec)) &&
+        bx_loop_add_defer(exec->rt->loop, call_back, exec, &exec->defer) < 0) {
         exec->defer = NULL; /* no memory: told with the next event */
     }
 }
@@ -243,7 +243,7 @@ int bx_exec_poll(boxlite_exec *exec, uint32_t events, int timeout_ms, boxlite_er
     return r < 0 ? r : (int)(bx_exec_events(exec) & events);
 }
 
-/* ---- Streams ---------------------------------------------------------------------------------- */
+/* ---- Streams --------------------------------------------------------------------------------- */
 
 static struct bx_exec_stream *stream_of(boxlite_exec *exec, int stream, boxlite_error **err)
 {
@@ -353,7 +353,7 @@ int bx_exec_close_stdin(boxlite_exec *exec, boxlite_error **err)
     return 0;
 }
 
-/* ---- Control and result ----------------------------------------------------------------------- */
+/* ---- Control and result ---------------------------------------------------------------------- */
 
 static int need_alive(const boxlite_exec *exec, boxlite_error **err)
 {
@@ -397,8 +397,8 @@ int bx_exec_resize(boxlite_exec *exec, uint16_t rows, uint16_t cols, boxlite_err
     if (r < 0) {
         return r;
     }
-    if (bx_msg_u64(&msg, BX_T_EXEC, exec->number) < 0 || bx_msg_u64(&msg, BX_T_ROWS, rows) < 0
-        || bx_msg_u64(&msg, BX_T_COLS, cols) < 0) {
+    if (bx_msg_u64(&msg, BX_T_EXEC, exec->number) < 0 || bx_msg_u64(&msg, BX_T_ROWS, rows) < 0 ||
+        bx_msg_u64(&msg, BX_T_COLS, cols) < 0) {
         return bx_fail_oom(err);
     }
     return bx_request_send(exec->client, &msg, NULL, NULL, NULL, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec.h: the object behind boxlite_exec: a command in a box, live over a connection to the shim, or what
- * the box' folder still holds of it.
+ * exec.h: the object behind boxlite_exec: a command in a box, live over a connection to the shim,
+ * or what the box' folder still holds of it.
  */
 #ifndef BX_BOX_EXEC_H
 #define BX_BOX_EXEC_H
@@ -15,8 +15,8 @@
 
 /* How an exec handle is made. */
 struct bx_exec_how {
-    bool follow;   /* until its end; false: what is there now */
-    bool input;    /* this handle writes its standard input */
+    bool follow; /* until its end; false: what is there now */
+    bool input;  /* this handle writes its standard input */
     bool is_main, kill_on_free;
 };
 

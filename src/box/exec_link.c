@@ -2,10 +2,11 @@
 /*
  * exec_link.c: where a command's streams and result come from.
  *
- * Live: EXEC is answered by the command's number, then ATTACH opens the channels and WAIT is answered when
- * it has ended. A connection that ends before that is not the end of the data: what the shim wrote into
- * the box' folder is read from there, from the byte on that would have come next, and the result likewise.
- * Only where there is nothing the command counts as lost with its box.
+ * Live: EXEC is answered by the command's number, then ATTACH opens the channels and WAIT is
+ * answered when it has ended. A connection that ends before that is not the end of the data: what
+ * the shim wrote into the box' folder is read from there, from the byte on that would have come
+ * next, and the result likewise. Only where there is nothing the command counts as lost with its
+ * box.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@
 
 static const uint32_t stream_events[2] = {BOXLITE_EXEC_STDOUT, BOXLITE_EXEC_STDERR};
 
-/* ---- Ends ------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static void end_streams(boxlite_exec *exec)
 {
@@ -41,8 +42,8 @@ void bx_exec_fail(boxlite_exec *exec, const boxlite_error *error)
     exec->exited = true;
     end_streams(exec);
     (void)bx_fail_again(&exec->error, error);
-    bx_exec_fire(exec, BOXLITE_EXEC_STDOUT | BOXLITE_EXEC_STDERR | BOXLITE_EXEC_EXITED
-                           | BOXLITE_EXEC_STDIN);
+    bx_exec_fire(exec, BOXLITE_EXEC_STDOUT | BOXLITE_EXEC_STDERR | BOXLITE_EXEC_EXITED |
+                           BOXLITE_EXEC_STDIN);
 }
 
 static void take_result(boxlite_exec *exec, struct bx_exec_exit *take)
@@ -56,8 +57,8 @@ static void take_result(boxlite_exec *exec, struct bx_exec_exit *take)
     exec->exited = true;
     exec->in_broken = true;
     exec->started = exec->started || !(exec->exit.flags & BOXLITE_EXIT_NOT_STARTED);
-    bx_exec_fire(exec, BOXLITE_EXEC_EXITED | BOXLITE_EXEC_STDIN
-                           | (exec->started ? BOXLITE_EXEC_STARTED : 0u));
+    bx_exec_fire(exec, BOXLITE_EXEC_EXITED | BOXLITE_EXEC_STDIN |
+                           (exec->started ? BOXLITE_EXEC_STARTED : 0u));
 }
 
 static void use_stored_stream(boxlite_exec *exec, int dir, int i)
@@ -98,7 +99,7 @@ void bx_exec_use_stored(boxlite_exec *exec, int box_fd)
     take_result(exec, &end);
 }
 
-/* ---- Channels --------------------------------------------------------------------------------- */
+/* ---- Channels -------------------------------------------------------------------------------- */
 
 static void on_bytes(void *data, unsigned stream, const uint8_t *p, size_t len)
 {
@@ -161,7 +162,7 @@ static const struct bx_attach_ops attach_ops = {
     .closed = on_closed,
 };
 
-/* ---- Requests --------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 /* What was asked before the number was known. */
 static void send_waiting(boxlite_exec *exec)
@@ -187,8 +188,8 @@ static void attach_reply(void *data, const struct bx_msg *reply, const boxlite_e
     if (error && !bx_client_open(exec->client)) {
         return; /* on_closed() knows better */
     }
-    if (error && boxlite_error_code(error) == BOXLITE_E_BUSY && exec->how.is_main
-        && exec->how.input) {
+    if (error && boxlite_error_code(error) == BOXLITE_E_BUSY && exec->how.is_main &&
+        exec->how.input) {
         exec->how.input = false; /* another one writes its input: the output is for all */
         if (ask_attach(exec, NULL) == 0) {
             return;
@@ -242,10 +243,10 @@ static int ask_attach(boxlite_exec *exec, boxlite_error **err)
     if (r < 0) {
         return r;
     }
-    if (bx_msg_u64(&msg, BX_T_EXEC, exec->number) < 0
-        || bx_msg_u64(&msg, BX_T_ATTACHMENT, exec->attachment) < 0
-        || bx_msg_u64(&msg, BX_T_FOLLOW, exec->how.follow) < 0
-        || bx_msg_u64(&msg, BX_T_STDIN, exec->how.input) < 0) {
+    if (bx_msg_u64(&msg, BX_T_EXEC, exec->number) < 0 ||
+        bx_msg_u64(&msg, BX_T_ATTACHMENT, exec->attachment) < 0 ||
+        bx_msg_u64(&msg, BX_T_FOLLOW, exec->how.follow) < 0 ||
+        bx_msg_u64(&msg, BX_T_STDIN, exec->how.input) < 0) {
         return bx_fail_oom(err);
     }
     return bx_request_send(exec->client, &msg, attach_reply, exec, &exec->ask_attach, err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libexec.c: where the programs that the library starts are. Asked for, else from the environment, else
- * beside the library or the program (a build tree, a Python wheel, a moved installation), else where
- * the installation put them.
+ * libexec.c: where the programs that the library starts are. Asked for, else from the environment,
+ * else beside the library or the program (a build tree, a Python wheel, a moved installation), else
+ * where the installation put them.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ int bx_libexec_find(const char *asked, char **ret, boxlite_error **err)
     if (dir && *dir) {
         if (!has_shim(dir)) {
             bx_fail(err, BOXLITE_E_NOT_FOUND, "no program %s in %s", BX_SHIM_PROGRAM, dir);
-            bx_hint(err, asked ? "correct the runtime's libexec option" : "correct BOXLITE_LIBEXEC");
+            bx_hint(err,
+                    asked ? "correct the runtime's libexec option" : "correct BOXLITE_LIBEXEC");
             return BOXLITE_E_NOT_FOUND;
         }
         found = bx_path_absolute(dir);
@@ -70,7 +71,9 @@ int bx_libexec_find(const char *asked, char **ret, boxlite_error **err)
             bx_fail(err, BOXLITE_E_NOT_FOUND,
                     "the program %s was found neither beside the library nor in %s",
                     BX_SHIM_PROGRAM, BX_LIBEXECDIR);
-            bx_hint(err, "install BoxLite completely, or set BOXLITE_LIBEXEC to the folder that holds it");
+            bx_hint(
+                err,
+                "install BoxLite completely, or set BOXLITE_LIBEXEC to the folder that holds it");
             return BOXLITE_E_NOT_FOUND;
         }
     }

@@ -72,8 +72,7 @@ static void on_change(void *data)
     }
 }
 
-void bx_op_follow(struct bx_op *op, struct bx_client *take_client,
-                  void (*check)(struct bx_op *op))
+void bx_op_follow(struct bx_op *op, struct bx_client *take_client, void (*check)(struct bx_op *op))
 {
     drop_client(op);
     op->client = take_client;
@@ -125,7 +124,7 @@ void bx_ops_cancel(boxlite_runtime *rt)
     }
 }
 
-/* ---- Blocking --------------------------------------------------------------------------------- */
+/* ---- Blocking -------------------------------------------------------------------------------- */
 
 struct bx_blocking {
     bool done, abandoned;

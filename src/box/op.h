@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op.h: an asynchronous call: something is under way, and one user function is told its end, once,
- * from a deferred call of the loop. It lives in the runtime, not in a box handle, so the handle may be
- * freed meanwhile. What is under way when the runtime is freed ends with CANCELLED.
+ * from a deferred call of the loop. It lives in the runtime, not in a box handle, so the handle may
+ * be freed meanwhile. What is under way when the runtime is freed ends with CANCELLED.
  */
 #ifndef BX_BOX_OP_H
 #define BX_BOX_OP_H
@@ -36,7 +36,8 @@ int bx_op_new(boxlite_runtime *rt, const char *id, const char *name, int box_fd,
               void *data, struct bx_op **ret, boxlite_error **err);
 /* Takes the reference of client, and calls check on its every change. */
 void bx_op_follow(struct bx_op *op, struct bx_client *take_client, void (*check)(struct bx_op *op));
-/* The end: fn is called in the next dispatch. take_error may be NULL for result 0. First end counts. */
+/* The end: fn is called in the next dispatch. take_error may be NULL for result 0. The first end
+ * counts. */
 void bx_op_finish(struct bx_op *op, int result, boxlite_error *take_error);
 /* Drops it without a call; for an op that could not be started. */
 void bx_op_free(struct bx_op *op);

@@ -35,9 +35,9 @@ int bx_check_name(const char *field, const char *value, boxlite_error **err)
 int bx_check_label(const char *name, boxlite_error **err)
 {
     if (*name == '\0' || strchr(name, '=') || strlen(name) > NAME_MAX) {
-        return bx_fail(err, BOXLITE_E_INVALID,
-                       "label: \"%.80s\" is not a valid label name (empty, too long, or with \"=\")",
-                       name);
+        return bx_fail(
+            err, BOXLITE_E_INVALID,
+            "label: \"%.80s\" is not a valid label name (empty, too long, or with \"=\")", name);
     }
     return 0;
 }
@@ -73,8 +73,10 @@ int bx_check_user(const char *field, const char *value, boxlite_error **err)
         good = !iscntrl((unsigned char)value[i]) && value[i] != ' ';
     }
     return good ? 0
-                : bx_fail(err, BOXLITE_E_INVALID, "%s: \"%.80s\" is not a user (name or number, "
-                          "then \":\" and a group if wanted)", field, value);
+                : bx_fail(err, BOXLITE_E_INVALID,
+                          "%s: \"%.80s\" is not a user (name or number, "
+                          "then \":\" and a group if wanted)",
+                          field, value);
 }
 
 int bx_set_env(struct bx_strv *env, const char *field, const char *name, const char *value,
@@ -115,7 +117,7 @@ int bx_set_argv(struct bx_strv *sv, const char *field, const char *const *argv, 
     return 0;
 }
 
-/* ---- A box ------------------------------------------------------------------------------------ */
+/* ---- A box ----------------------------------------------------------------------------------- */
 
 int bx_box_options_new(const char *image, boxlite_box_options **ret, boxlite_error **err)
 {
@@ -141,7 +143,7 @@ void bx_box_options_free(boxlite_box_options *o)
     if (!o) {
         return;
     }
-    char *const strings[] = {o->image,  o->name,   o->hostname, o->engine,
+    char *const strings[] = {o->image,  o->name,    o->hostname, o->engine,
                              o->kernel, o->workdir, o->user};
     for (size_t i = 0; i < BX_ARRAY_SIZE(strings); i++) {
         free(strings[i]);
@@ -153,7 +155,7 @@ void bx_box_options_free(boxlite_box_options *o)
     free(o);
 }
 
-/* ---- A command -------------------------------------------------------------------------------- */
+/* ---- A command ------------------------------------------------------------------------------- */
 
 int bx_exec_options_new(const char *const *argv, size_t argc, boxlite_exec_options **ret,
                         boxlite_error **err)

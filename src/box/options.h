@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options.h: what the user asks of a box or a command, checked field by field as it is set, so that an
- * error names the field at the line that is wrong.
+ * options.h: what the user asks of a box or a command, checked field by field as it is set, so that
+ * an error names the field at the line that is wrong.
  */
 #ifndef BX_BOX_OPTIONS_H
 #define BX_BOX_OPTIONS_H

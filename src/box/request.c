@@ -2,8 +2,8 @@
 /*
  * request.c: requests and attachments of a connection to a shim. See client.h.
  *
- * A request's number is only used once. An attachment's number is used again, but not before the shim
- * has answered its DETACH: until then frames of the old one may still come.
+ * A request's number is only used once. An attachment's number is used again, but not before the
+ * shim has answered its DETACH: until then frames of the old one may still come.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 #include "box/client_priv.h"
 #include "wire/proto.h"
 
-#define CODE_LAST ((uint64_t) - BOXLITE_E_AGAIN)
+#define CODE_LAST ((uint64_t)-BOXLITE_E_AGAIN)
 #define ERROR_TEXT_MAX 4096u
 #define ATTACHMENTS_MAX (BX_CONN_CHANNELS_MAX / 3)
 
-/* ---- Errors over the wire --------------------------------------------------------------------- */
+/* ---- Errors over the wire -------------------------------------------------------------------- */
 
 static char *line_of(const struct bx_msg *msg, uint16_t tag)
 {
@@ -50,7 +50,7 @@ static void kick(struct bx_client *c)
     }
 }
 
-/* ---- Requests --------------------------------------------------------------------------------- */
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 int bx_request_begin(struct bx_client *c, struct bx_buf *msg, uint16_t type, boxlite_error **err)
 {
@@ -110,8 +110,8 @@ void bx_request_tell(struct bx_client *c, uint16_t type, uint32_t exec, uint16_t
                      uint64_t value)
 {
     _cleanup_buf_ struct bx_buf msg = BX_BUF_INIT(256);
-    if (bx_request_begin(c, &msg, type, NULL) < 0 || bx_msg_u64(&msg, BX_T_EXEC, exec) < 0
-        || (tag && bx_msg_u64(&msg, tag, value) < 0)) {
+    if (bx_request_begin(c, &msg, type, NULL) < 0 || bx_msg_u64(&msg, BX_T_EXEC, exec) < 0 ||
+        (tag && bx_msg_u64(&msg, tag, value) < 0)) {
         return;
     }
     (void)bx_request_send(c, &msg, NULL, NULL, NULL, NULL);
@@ -154,7 +154,7 @@ void bx_client_reply(struct bx_client *c, const struct bx_msg *msg)
     p->fn(p->data, NULL, error);
 }
 
-/* ---- Attachments ------------------------------------------------------------------------------ */
+/* ---- Attachments ----------------------------------------------------------------------------- */
 
 struct bx_attachment *bx_client_slot(struct bx_client *c, uint32_t channel)
 {
@@ -258,9 +258,9 @@ void bx_client_detach(struct bx_client *c, uint32_t attachment, bool told)
     c->slots[attachment - 1].ops = NULL;
     if (!told || c->closed) {
         c->slots[attachment - 1].used = false;
-    } else if (bx_request_begin(c, &msg, BX_SH_DETACH, NULL) == 0
-               && bx_msg_u64(&msg, BX_T_ATTACHMENT, attachment) == 0
-               && bx_request_send(c, &msg, NULL, NULL, &id, NULL) == 0) {
+    } else if (bx_request_begin(c, &msg, BX_SH_DETACH, NULL) == 0 &&
+               bx_msg_u64(&msg, BX_T_ATTACHMENT, attachment) == 0 &&
+               bx_request_send(c, &msg, NULL, NULL, &id, NULL) == 0) {
         c->pending->attachment = attachment; /* the newest is first */
     }
 }

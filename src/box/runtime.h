@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime.h: the object behind boxlite_runtime: one home, one database connection, one loop, and the
- * connections to shims (client.h) that its boxes share.
+ * runtime.h: the object behind boxlite_runtime: one home, one database connection, one loop, and
+ * the connections to shims (client.h) that its boxes share.
  *
  * Invariants:
  *  - callbacks of the user run only out of bx_runtime_dispatch() or a blocking call, always from a
@@ -32,8 +32,8 @@ struct boxlite_runtime {
     struct bx_store *store;
     struct bx_loop *loop;
     struct bx_log log;
-    struct bx_images images; /* the same home, store, log and progress for src/oci */
-    char *libexec_asked;     /* from the options, or NULL */
+    struct bx_images images;   /* the same home, store, log and progress for src/oci */
+    char *libexec_asked;       /* from the options, or NULL */
     struct bx_client *clients; /* all connections, linked by client.c */
     struct bx_op *ops;         /* asynchronous calls under way, linked by op.c */
     bool dispatching;
@@ -46,8 +46,8 @@ void bx_runtime_free(boxlite_runtime *rt);
 /* One batch of events: 0 or an error code. */
 int bx_runtime_dispatch(boxlite_runtime *rt, int timeout_ms, boxlite_error **err);
 
-/* Dispatches until done(data) holds: 0, TIMEOUT, CANCELLED (wake-up), STATE (inside a callback). What
- * is waited for is named by `what` in the error. */
+/* Dispatches until done(data) holds: 0, TIMEOUT, CANCELLED (wake-up), STATE (inside a callback).
+ * What is waited for is named by `what` in the error. */
 typedef bool (*bx_done_test)(void *data);
 int bx_runtime_wait(boxlite_runtime *rt, bx_done_test done, void *data, uint64_t deadline,
                     const char *what, boxlite_error **err);

@@ -72,8 +72,8 @@ int bx_shim_pidfd(int box_fd)
     int pid;
     uint64_t ticks;
 
-    if (fd < 0 || bx_lock_held(fd) != 1 || pread(fd, text, sizeof(text) - 1, 0) <= 0
-        || sscanf(text, "%d %" SCNu64, &pid, &ticks) != 2 || pid <= 1) {
+    if (fd < 0 || bx_lock_held(fd) != 1 || pread(fd, text, sizeof(text) - 1, 0) <= 0 ||
+        sscanf(text, "%d %" SCNu64, &pid, &ticks) != 2 || pid <= 1) {
         return -1;
     }
     _cleanup_close_ int pidfd = bx_pidfd_open(pid);

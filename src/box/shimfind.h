@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shimfind.h: who holds a box. Whether anybody does is asked of the lock; who, of the pid and start time
- * written in it, which are believed only while the lock is held and both still fit a live process.
+ * shimfind.h: who holds a box. Whether anybody does is asked of the lock; who, of the pid and start
+ * time written in it, which are believed only while the lock is held and both still fit a live
+ * process.
  */
 #ifndef BX_BOX_SHIMFIND_H
 #define BX_BOX_SHIMFIND_H

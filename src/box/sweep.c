@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sweep.c: what crashed processes left in a home, cleared by the next one. Others work in the home at the
- * same time, so each thing is taken only when it is certain that nobody holds it:
- *  - a box' folder whose row is missing is either being made, then its maker holds a flock(2) on it until
- *    the row is in, or it was being removed;
- *  - a row whose folder is missing was being removed: its maker puts the folder first, its remover takes
- *    the row first, so only a removal that went wrong or a damaged home leads here;
+ * sweep.c: what crashed processes left in a home, cleared by the next one. Others work in the home
+ * at the same time, so each thing is taken only when it is certain that nobody holds it:
+ *  - a box' folder whose row is missing is either being made, then its maker holds a flock(2) on it
+ *    until the row is in, or it was being removed;
+ *  - a row whose folder is missing was being removed: its maker puts the folder first, its remover
+ *    takes the row first, so only a removal that went wrong or a damaged home leads here;
  *  - a box marked for removal goes when it has run and its lock is free.
  * A folder is renamed into tmp/ before it is deleted, so no half-deleted box is ever seen.
  */
@@ -27,7 +27,7 @@ struct known { /* the rows, sorted by id */
     struct known_box {
         char id[65];
         bool auto_remove, seen;
-    } *v;
+    } * v;
     size_t n, cap;
 };
 
@@ -95,10 +95,9 @@ static bool has_row(boxlite_runtime *rt, const char *id)
 /* A folder that no row names. */
 static void sweep_folder(boxlite_runtime *rt, int boxes, const char *name)
 {
-    _cleanup_close_ int fd =
-        openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || bx_shim_running(fd) != 0
-        || has_row(rt, name)) {
+    _cleanup_close_ int fd = openat(boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || bx_shim_running(fd) != 0 ||
+        has_row(rt, name)) {
         return;
     }
     bx_info(&rt->log, "home", "removing the left-over folder boxes/%s", name);
@@ -108,8 +107,8 @@ static void sweep_folder(boxlite_runtime *rt, int boxes, const char *name)
 /* It has run and its lock is free. */
 static bool has_ended(int box_fd)
 {
-    return bx_shim_running(box_fd) == 0
-           && (bx_box_emptied(box_fd) || bx_box_state_at_rest(box_fd, NULL) == BOXLITE_BOX_STOPPED);
+    return bx_shim_running(box_fd) == 0 &&
+           (bx_box_emptied(box_fd) || bx_box_state_at_rest(box_fd, NULL) == BOXLITE_BOX_STOPPED);
 }
 
 void bx_sweep_box(boxlite_runtime *rt, const char *id)
@@ -169,8 +168,7 @@ static int sweep_boxes(boxlite_runtime *rt, struct known *k, int boxes, boxlite_
     }
     rewinddir(dir);
     while ((e = readdir(dir))) {
-        struct known_box *b =
-            k->n ? bsearch(e->d_name, k->v, k->n, sizeof(*k->v), by_id) : NULL;
+        struct known_box *b = k->n ? bsearch(e->d_name, k->v, k->n, sizeof(*k->v), by_id) : NULL;
         if (b) {
             b->seen = true;
         } else if (bx_is_filename(e->d_name)) {
@@ -185,8 +183,8 @@ int bx_sweep(boxlite_runtime *rt, boxlite_error **err)
 {
     struct known k = {0};
     _cleanup_close_ int boxes = -1;
-    /* Rows first: a box whose folder comes later than this look is still held by its maker, or its row
-     * is found by the second look. */
+    /* Rows first: a box whose folder comes later than this look is still held by its maker, or its
+     * row is found by the second look. */
     int r = bx_store_box_each(rt->store, collect, &k, err);
     if (r == 0) {
         r = bx_home_dir(rt->home, "boxes", &boxes, err);

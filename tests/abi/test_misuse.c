@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_misuse.c: what a caller can get wrong. Every function meets NULL (check_abi.py sees to it that none is forgotten);
- * then wrong order, wrong numbers, wrong sizes. Nothing crashes, the error names the function and the argument, and
- * outputs are left as they were.
+ * test_misuse.c: what a caller can get wrong. Every function meets NULL (check_abi.py sees to it
+ * that none is forgotten); then wrong order, wrong numbers, wrong sizes. Nothing crashes, the error
+ * names the function and the argument, and outputs are left as they were.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -109,7 +109,7 @@ TEST(no_runtime)
     boxlite_box_options *o;
     ASSERT_OK(boxlite_box_options_new("x", &o, ERR));
     REFUSED(ret is NULL, boxlite_runtime_new(NULL, NULL, ERR));
-    REFUSED(boxlite_runtime_dispatch: rt is NULL, boxlite_runtime_dispatch(NULL, 0, ERR));
+    REFUSED(boxlite_runtime_dispatch : rt is NULL, boxlite_runtime_dispatch(NULL, 0, ERR));
     REFUSED(rt is, boxlite_doctor(NULL, &report, ERR));
     REFUSED(rt is, boxlite_kernel_import(NULL, "x", NULL, NULL, ERR));
     REFUSED(rt is, boxlite_kernel_remove(NULL, "x", ERR));
@@ -122,9 +122,10 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_box_create(NULL, o, &box, ERR));
     REFUSED(rt is, boxlite_box_open(NULL, "x", &box, ERR));
     REFUSED(rt is, boxlite_box_list_new(NULL, &boxes, ERR));
-    ASSERT(report == (void *)1 && kernels == (void *)1 && image == (void *)1 && images == (void *)1
-           && box == (void *)1 && boxes == (void *)1);
-    ASSERT_EQ(boxlite_box_open(NULL, "x", &box, NULL), BOXLITE_E_INVALID); /* without an error too */
+    ASSERT(report == (void *)1 && kernels == (void *)1 && image == (void *)1 &&
+           images == (void *)1 && box == (void *)1 && boxes == (void *)1);
+    ASSERT_EQ(boxlite_box_open(NULL, "x", &box, NULL),
+              BOXLITE_E_INVALID); /* without an error too */
     boxlite_box_options_free(o);
 }
 
@@ -326,7 +327,8 @@ TEST(the_doctor_has_an_answer_to_everything)
     for (size_t i = 0; i < boxlite_report_count(report); i++) {
         const char *name = boxlite_report_name(report, i);
         int status = boxlite_report_status(report, i);
-        ASSERT(name && *name && boxlite_report_detail(report, i) && *boxlite_report_detail(report, i));
+        ASSERT(name && *name && boxlite_report_detail(report, i) &&
+               *boxlite_report_detail(report, i));
         if (status == BOXLITE_CHECK_FAIL && !boxlite_report_advice(report, i)) {
             FAIL("%s fails without advice", name);
         }

@@ -2,10 +2,11 @@
 /*
  * world.c: a boxlite-shim without a VM, for tests of the library and of what stands on it.
  *
- * The shim is the real one. Only its outside is not: the engine hands its end of the agent's channel to an
- * agent in the same process, whose commands are ordinary processes of this host. So names, users and
- * files are the host's, and everything else is as with a guest. The built-ins tar-in and tar-out are the
- * agent's own code. FAKE_SHIM in the environment makes it fail in a chosen way.
+ * The shim is the real one. Only its outside is not: the engine hands its end of the agent's
+ * channel to an agent in the same process, whose commands are ordinary processes of this host. So
+ * names, users and files are the host's, and everything else is as with a guest. The built-ins
+ * tar-in and tar-out are the agent's own code. FAKE_SHIM in the environment makes it fail in a
+ * chosen way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ __attribute__((constructor)) static void early(void)
     }
 }
 
-/* ---- Messages --------------------------------------------------------------------------------- */
+/* ---- Messages -------------------------------------------------------------------------------- */
 
 static void tell(struct fake *f, struct bx_buf *msg)
 {
@@ -97,7 +98,7 @@ static void tell_exited(struct cmd *c, int start_error)
     bx_buf_done(&msg);
 }
 
-/* ---- Commands --------------------------------------------------------------------------------- */
+/* ---- Commands -------------------------------------------------------------------------------- */
 
 static void cmd_free(struct cmd *c)
 {
@@ -266,9 +267,9 @@ static void watch_all(struct cmd *c)
 static void start(struct cmd *c, const struct bx_exec_spec *spec)
 {
     struct bx_buf msg = BX_BUF_INIT(256);
-    _cleanup_free_ char *program =
-        spec->builtin || strchr(spec->argv.v[0], '/') ? strdup(spec->argv.v[0])
-                                                   : bx_find_program(spec->argv.v[0]);
+    _cleanup_free_ char *program = spec->builtin || strchr(spec->argv.v[0], '/')
+                                       ? strdup(spec->argv.v[0])
+                                       : bx_find_program(spec->argv.v[0]);
     int in[2] = {-1, -1}, out[2], err[2];
     if (!program || (!spec->builtin && access(program, X_OK) < 0)) {
         int why = program ? errno : ENOENT;
@@ -306,7 +307,7 @@ static void start(struct cmd *c, const struct bx_exec_spec *spec)
     watch_all(c);
 }
 
-/* ---- The agent -------------------------------------------------------------------------------- */
+/* ---- The agent ------------------------------------------------------------------------------- */
 
 static void vm_off(void *data)
 {
@@ -355,8 +356,13 @@ static void on_exec(struct fake *f, const struct bx_msg *m)
     uint64_t number = 0;
     struct cmd *c = calloc(1, sizeof(*c));
     (void)bx_msg_get_u64(m, BX_T_EXEC, BX_EXEC_MAX, &number);
-    *c = (struct cmd){.fake = f, .number = (uint32_t)number, .pidfd = -1, .in = -1,
-                      .out = {-1, -1}, .input = BX_BUF_INIT(BX_WIRE_WINDOW), .next = f->cmds};
+    *c = (struct cmd){.fake = f,
+                      .number = (uint32_t)number,
+                      .pidfd = -1,
+                      .in = -1,
+                      .out = {-1, -1},
+                      .input = BX_BUF_INIT(BX_WIRE_WINDOW),
+                      .next = f->cmds};
     f->cmds = c;
     for (int i = 0; i < 3; i++) {
         (void)bx_conn_open(f->conn, BX_CHANNEL(number, i));
@@ -451,7 +457,7 @@ static void on_closed(void *data, int error)
 static const struct bx_conn_ops agent_ops = {
     .msg = on_msg, .bytes = on_bytes, .eof = on_eof, .writable = on_writable};
 
-/* ---- The engine ------------------------------------------------------------------------------- */
+/* ---- The engine ------------------------------------------------------------------------------ */
 
 static int vm_start(struct bx_loop *loop, const struct bx_vmm_config *config,
                     const struct bx_vmm_events *events, void *data, struct bx_vmm **ret,
@@ -463,8 +469,8 @@ static int vm_start(struct bx_loop *loop, const struct bx_vmm_config *config,
     }
     *f = (struct fake){.loop = loop, .events = events, .data = data};
     int fd = fcntl(config->agent_fd, F_DUPFD_CLOEXEC, 3);
-    if (bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &agent_ops, f, &f->conn) < 0
-        || bx_conn_io_new(loop, fd, f->conn, on_closed, f, &f->io) < 0) {
+    if (bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &agent_ops, f, &f->conn) < 0 ||
+        bx_conn_io_new(loop, fd, f->conn, on_closed, f, &f->io) < 0) {
         return bx_fail_oom(err);
     }
     *ret = (struct bx_vmm *)f;
@@ -514,8 +520,13 @@ static void vm_free(struct bx_vmm *vm)
 }
 
 static const struct bx_vmm_ops fake_engine = {
-    .name = "fake", .start = vm_start, .pause = vm_pause, .resume = vm_resume, .kill = vm_kill,
-    .pid = vm_pid, .free = vm_free,
+    .name = "fake",
+    .start = vm_start,
+    .pause = vm_pause,
+    .resume = vm_resume,
+    .kill = vm_kill,
+    .pid = vm_pid,
+    .free = vm_free,
 };
 
 static int choose(const char *asked, int cache_fd, const struct bx_vmm_ops **ret,

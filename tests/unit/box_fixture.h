@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * box_fixture.h: a home with a kernel and an image, and boxes in it whose shim is tests/fakeshim: what runs
- * "in" a box is a process of this host. Through the public interface only.
+ * box_fixture.h: a home with a kernel and an image, and boxes in it whose shim is tests/fakeshim:
+ * what runs "in" a box is a process of this host. Through the public interface only.
  */
 #ifndef BX_TESTS_BOX_FIXTURE_H
 #define BX_TESTS_BOX_FIXTURE_H

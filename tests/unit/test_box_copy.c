@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_box_copy.c: copies between host and box. "In the box" is a folder of this host, written by the agent's own tar
- * built-ins; and archives of a hostile guest, which are fed to the unpacking side as output of `cat`.
+ * test_box_copy.c: copies between host and box. "In the box" is a folder of this host, written by
+ * the agent's own tar built-ins; and archives of a hostile guest, which are fed to the unpacking
+ * side as output of `cat`.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -99,8 +100,7 @@ TEST(a_file_goes_where_docker_would_put_it)
     ASSERT_FAILS(BOXLITE_E_NOT_FOUND,
                  boxlite_box_copy_in(p.box, file, at(p.guest, "no/where"), ERR));
     ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_box_copy_in(p.box, file, at(p.guest, "no/"), ERR));
-    ASSERT_FAILS(BOXLITE_E_NOT_FOUND,
-                 boxlite_box_copy_in(p.box, at(p.host, "none"), p.guest, ERR));
+    ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_box_copy_in(p.box, at(p.host, "none"), p.guest, ERR));
     ASSERT_CONTAINS(err_message(), "none");
     ASSERT_FAILS(BOXLITE_E_INVALID, boxlite_box_copy_in(p.box, file, "relative", ERR));
 
@@ -175,7 +175,8 @@ TEST_FOR(big_files_and_streams, 60)
     bf_expect(p.box, script, "ok\n");
     ASSERT_OK(boxlite_box_copy_out(p.box, at(p.guest, "big"), p.host, ERR));
     ASSERT_OK(boxlite_box_copy_in(p.box, at(p.host, "big"), at(p.guest, "again"), ERR));
-    (void)snprintf(script, sizeof(script), "cmp '%s/big' '%s/again' && echo same", p.guest, p.guest);
+    (void)snprintf(script, sizeof(script), "cmp '%s/big' '%s/again' && echo same", p.guest,
+                   p.guest);
     bf_expect(p.box, script, "same\n");
     int fd = open(at(p.host, "a.tar"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ASSERT_OK(fd);
@@ -204,7 +205,7 @@ TEST(a_copy_that_fails_in_the_box_says_why)
     leave(&p);
 }
 
-/* ---- A hostile guest -------------------------------------------------------------------------- */
+/* ---- A hostile guest ------------------------------------------------------------------------- */
 
 struct evil {
     const char *name, *link;
@@ -287,8 +288,8 @@ static void leave_inside(struct place *p)
 TEST(names_that_lead_elsewhere_are_refused)
 {
     struct place p = enter_inside();
-    static const char *const names[] = {"../out", "top/../../out", "/abs", "other", "top2", "..",
-                                        "top/..", "/top/x"};
+    static const char *const names[] = {"../out", "top/../../out", "/abs",  "other", "top2",
+                                        "..",     "top/..",        "/top/x"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const struct evil v[] = {{names[i], NULL, S_IFREG, 0, "bad", false}};
         ASSERT_FAILS(BOXLITE_E_INTEGRITY, unpack(&p, v, 1, ERR));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_box_crash.c: several processes in one home, and processes that are killed at any point of what they do. A child
- * here runs the library from the beginning; after its death the next runtime must find, or make, a sound home.
+ * test_box_crash.c: several processes in one home, and processes that are killed at any point of
+ * what they do. A child here runs the library from the beginning; after its death the next runtime
+ * must find, or make, a sound home.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -125,7 +126,7 @@ TEST_FOR(killed_owners_leave_no_running_box, 120)
     reap_orphans();
 }
 
-/* ---- Two at once ------------------------------------------------------------------------------ */
+/* ---- Two at once ----------------------------------------------------------------------------- */
 
 #define ROUNDS 15
 
@@ -174,7 +175,7 @@ TEST_FOR(two_processes_make_and_remove_at_once, 120)
     check_home();
 }
 
-/* ---- Descriptors ------------------------------------------------------------------------------ */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 /* Those that a program sees which is started now. */
 static void list_descriptors(char *ret, size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_box_exec.c: commands in boxes: streams to the byte, results, callbacks, what is kept after the end.
+ * test_box_exec.c: commands in boxes: streams to the byte, results, callbacks, what is kept after
+ * the end.
  */
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +34,7 @@ static void leave(struct room *r)
     boxlite_runtime_free(r->rt);
 }
 
-/* ---- Output ----------------------------------------------------------------------------------- */
+/* ---- Output ---------------------------------------------------------------------------------- */
 
 TEST(both_streams_and_the_exit_code)
 {
@@ -125,7 +126,7 @@ TEST(reading_never_blocks_and_says_why)
     leave(&r);
 }
 
-/* ---- Input ------------------------------------------------------------------------------------ */
+/* ---- Input ----------------------------------------------------------------------------------- */
 
 TEST_FOR(a_megabyte_through_cat_comes_back_identical, 60)
 {
@@ -137,9 +138,8 @@ TEST_FOR(a_megabyte_through_cat_comes_back_identical, 60)
         in[i] = (unsigned char)((i * 2654435761u) >> 13);
     }
     for (;;) {
-        ssize_t n = sent < sizeof(in)
-                        ? boxlite_exec_write(exec, in + sent, sizeof(in) - sent, NULL)
-                        : BOXLITE_E_AGAIN;
+        ssize_t n = sent < sizeof(in) ? boxlite_exec_write(exec, in + sent, sizeof(in) - sent, NULL)
+                                      : BOXLITE_E_AGAIN;
         if (n > 0) {
             sent += (size_t)n;
             if (sent == sizeof(in)) {
@@ -184,7 +184,7 @@ TEST(input_that_nobody_takes)
     leave(&r);
 }
 
-/* ---- Starting --------------------------------------------------------------------------------- */
+/* ---- Starting -------------------------------------------------------------------------------- */
 
 TEST(environment_folder_and_arguments_arrive)
 {
@@ -247,7 +247,7 @@ TEST(an_environment_that_is_too_large)
     leave(&r);
 }
 
-/* ---- Signals, ends ---------------------------------------------------------------------------- */
+/* ---- Signals, ends --------------------------------------------------------------------------- */
 
 TEST(signals_reach_the_command)
 {
@@ -324,7 +324,7 @@ TEST(a_result_in_an_older_struct)
     leave(&r);
 }
 
-/* ---- The main command ------------------------------------------------------------------------- */
+/* ---- The main command ------------------------------------------------------------------------ */
 
 TEST(the_main_command_is_followed_and_kept)
 {
@@ -401,7 +401,7 @@ TEST(output_is_read_on_after_the_box_has_gone)
     boxlite_runtime_free(rt);
 }
 
-/* ---- Callbacks -------------------------------------------------------------------------------- */
+/* ---- Callbacks ------------------------------------------------------------------------------- */
 
 struct heard {
     boxlite_exec *exec;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test_box_life.c: the life of boxes through the library: creation, start, stop, removal, what happens when a shim or
- * this process fails, and the loop that the caller owns.
+ * test_box_life.c: the life of boxes through the library: creation, start, stop, removal, what
+ * happens when a shim or this process fails, and the loop that the caller owns.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "base/timeutil.h"
 #include "box_fixture.h"
 
-/* ---- Creation --------------------------------------------------------------------------------- */
+/* ---- Creation -------------------------------------------------------------------------------- */
 
 static boxlite_box_options *options(const char *image)
 {
@@ -133,7 +133,7 @@ TEST(what_is_known_of_a_box)
     boxlite_runtime_free(rt);
 }
 
-/* ---- Start and stop --------------------------------------------------------------------------- */
+/* ---- Start and stop -------------------------------------------------------------------------- */
 
 TEST(a_box_is_started_used_stopped_and_removed)
 {
@@ -247,7 +247,7 @@ TEST(a_missing_shim_program)
     boxlite_runtime_free(rt);
 }
 
-/* ---- Lost shims ------------------------------------------------------------------------------- */
+/* ---- Lost shims ------------------------------------------------------------------------------ */
 
 TEST(a_lost_shim_is_told_and_the_next_command_works)
 {
@@ -305,7 +305,7 @@ TEST(a_shim_that_hangs_costs_a_listing_one_second_in_all)
     boxlite_runtime_free(rt);
 }
 
-/* ---- Owners ----------------------------------------------------------------------------------- */
+/* ---- Owners ---------------------------------------------------------------------------------- */
 
 TEST(an_attached_box_ends_with_its_runtime)
 {
@@ -472,7 +472,7 @@ TEST(a_damaged_box_can_be_listed_and_removed)
     boxlite_runtime_free(rt);
 }
 
-/* ---- The caller's loop ------------------------------------------------------------------------ */
+/* ---- The caller's loop ----------------------------------------------------------------------- */
 
 struct done {
     unsigned calls;
@@ -577,7 +577,7 @@ TEST(a_wake_up_from_another_thread_cancels_a_blocking_call)
     ASSERT_FAILS(BOXLITE_E_TIMEOUT, boxlite_box_wait(box, 20, ERR));
     boxlite_runtime_wakeup(rt);
     ASSERT_OK(boxlite_runtime_dispatch(rt, -1, ERR)); /* returns at once */
-    bf_expect(box, "echo on", "on\n");               /* and nothing is left of it */
+    bf_expect(box, "echo on", "on\n");                /* and nothing is left of it */
     boxlite_box_free(box);
     boxlite_runtime_free(rt);
 }
