@@ -49,7 +49,7 @@ TEST(full_machine)
         "-M", "microvm,acpi=on,pic=off,pit=off,rtc=on,isa-serial=on,auto-kernel-cmdline=off",
         "-bios", "qboot.rom",
         "-accel", "tcg,thread=multi,tb-size=128",
-        "-cpu", "max,la57=off", "-m", "512M", "-smp", "2",
+        "-cpu", "max,la57=off,erms=off", "-m", "512M", "-smp", "2",
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-S",
         "-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
         "-chardev", "socket,id=qmp,fd=3", "-mon", "chardev=qmp,mode=control",

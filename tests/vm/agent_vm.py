@@ -137,7 +137,7 @@ class VM:
         args = [
             "qemu-system-x86_64",
             "-M", "microvm,acpi=on,pic=off,pit=off,rtc=on,isa-serial=on,auto-kernel-cmdline=off",
-            "-accel", "tcg", "-cpu", "max", "-m", str(memory), "-smp", str(cpus),
+            "-accel", "tcg", "-cpu", "max,la57=off,erms=off", "-m", str(memory), "-smp", str(cpus),
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             *(["-bios", QBOOT] if os.path.exists(QBOOT) else []),
             "-serial", "file:" + self.console,

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_guest_spec.c: the agent's two big messages.
+ */
+#include <errno.h>
+
+#include "guest/config.h"
+#include "guest/spec.h"
+#include "harness.h"
+#include "wire/proto.h"
+
+static int parse_spec(const struct bx_buf *b, struct spec *s)
+{
+    struct bx_msg m;
+    ASSERT_EQ(bx_msg_parse(bx_buf_data(b), b->len, &m), 0);
+    return spec_parse(&m, s);
+}
+
+static void begin_exec(struct bx_buf *b, uint64_t id)
+{
+    ASSERT_EQ(bx_msg_begin(b, BX_AG_EXEC), 0);
+    ASSERT_EQ(bx_msg_u64(b, BX_T_EXEC, id), 0);
+}
+
+TEST(an_exec_keeps_the_order_of_its_lists)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    _cleanup_spec_ struct spec s = {0};
+    uint8_t rlimit[24] = {7, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 20};
+    begin_exec(&b, 3);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ARG, "echo"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ENV, "A=1"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ARG, ""), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_USER, "first"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_USER, "second"), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_RLIMIT, rlimit, sizeof(rlimit)), 0);
+    ASSERT_EQ(bx_msg_str(&b, 60000, "of a newer host"), 0);
+    ASSERT_EQ(parse_spec(&b, &s), 0);
+    ASSERT_EQ(s.id, 3);
+    ASSERT_EQ(s.argv.n, 2);
+    ASSERT_STREQ(s.argv.v[1], "");
+    ASSERT_STREQ(s.env.v[0], "A=1");
+    ASSERT_STREQ(s.user, "second");
+    ASSERT_EQ(s.nrlimits, 1);
+    ASSERT_EQ(s.rlimits[0].limit.rlim_max, 20);
+    ASSERT_NULL(s.cwd);
+}
+
+TEST(what_an_exec_may_not_say)
+{
+    static const struct {
+        uint16_t tag;
+        const void *data;
+        size_t len;
+    } rows[] = {
+        {BX_T_ARG, "a\0b", 3},       {BX_T_ENV, "a\0b", 3},  {BX_T_CWD, "\0", 1},
+        {BX_T_FLAGS, "1234567", 7},  {BX_T_ROWS, "\0\0\1\0\0\0\0\0", 8},
+        {BX_T_RLIMIT, "short", 5},   {BX_T_EXEC, "\0\0\0\0\0\0\0\0", 8},
+        {BX_T_EXEC, "\0\0\0\x10\0\0\0\0", 8},
+        {BX_T_RLIMIT, "\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+        _cleanup_spec_ struct spec s = {0};
+        begin_exec(&b, 3);
+        ASSERT_EQ(bx_msg_bytes(&b, rows[i].tag, rows[i].data, rows[i].len), 0);
+        if (parse_spec(&b, &s) != -EPROTO) {
+            FAIL("row %zu", i);
+        }
+    }
+}
+
+TEST(parsing_an_exec_survives_failing_allocations)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    begin_exec(&b, 3);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ARG, "echo"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ENV, "A=1"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_CWD, "/"), 0);
+    TORTURE
+    {
+        _cleanup_spec_ struct spec s = {0};
+        ASSERT_EQ(parse_spec(&b, &s), allocation_failed() ? -ENOMEM : 0);
+    }
+}
+
+static int parse_config(struct bx_buf *b, struct config *cfg)
+{
+    struct bx_msg m;
+    ASSERT_EQ(bx_msg_parse(bx_buf_data(b), b->len, &m), 0);
+    return config_parse(&m, cfg);
+}
+
+TEST(a_configuration_with_files)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    _cleanup_config_ struct config cfg = {0};
+    ASSERT_EQ(bx_msg_begin(&b, BX_AG_CONFIGURE), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_TYPE, "squashfs"), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "/etc/a\0x\0y", 10), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "/empty\0", 7), 0);
+    ASSERT_EQ(parse_config(&b, &cfg), 0);
+    ASSERT_EQ(cfg.nfiles, 2);
+    ASSERT_STREQ(cfg.files[0].path, "/etc/a");
+    ASSERT_EQ(cfg.files[0].len, 3);
+    ASSERT_MEM(cfg.files[0].data, "x\0y", 3);
+    ASSERT_EQ(cfg.files[1].len, 0);
+    ASSERT_NULL(cfg.upper_dev);
+}
+
+TEST(what_a_configuration_may_not_be)
+{
+    static const char *const bad_files[] = {"relative", "no-nul", ""};
+    for (size_t i = 0; i < 3; i++) {
+        _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+        _cleanup_config_ struct config cfg = {0};
+        ASSERT_EQ(bx_msg_begin(&b, BX_AG_CONFIGURE), 0);
+        ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
+        ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_TYPE, "squashfs"), 0);
+        ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, bad_files[i], strlen(bad_files[i]) + (i == 0)), 0);
+        ASSERT_EQ(parse_config(&b, &cfg), -EPROTO);
+    }
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    _cleanup_config_ struct config cfg = {0};
+    ASSERT_EQ(bx_msg_begin(&b, BX_AG_CONFIGURE), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
+    ASSERT_EQ(parse_config(&b, &cfg), -EPROTO); /* without a type */
+}
+
+TEST(parsing_a_configuration_survives_failing_allocations)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    ASSERT_EQ(bx_msg_begin(&b, BX_AG_CONFIGURE), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_TYPE, "squashfs"), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "/etc/a\0x", 8), 0);
+    TORTURE
+    {
+        _cleanup_config_ struct config cfg = {0};
+        ASSERT_EQ(parse_config(&b, &cfg), allocation_failed() ? -ENOMEM : 0);
+    }
+}
