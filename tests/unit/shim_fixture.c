@@ -383,6 +383,9 @@ static void on_state(struct fx_client *c, const struct bx_msg *m)
 static int client_msg(void *data, const struct bx_msg *m)
 {
     struct fx_client *c = data;
+    if (c->ignore) {
+        return 0;
+    }
     switch (m->type) {
     case BX_SH_STATE:
         on_state(c, m);
@@ -406,6 +409,10 @@ static int client_msg(void *data, const struct bx_msg *m)
 static void client_bytes(void *data, uint32_t channel, const uint8_t *p, size_t len)
 {
     struct fx_client *c = data;
+    if (c->ignore) {
+        (void)bx_conn_consumed(c->conn, channel, len);
+        return;
+    }
     struct fx_stream *st = stream_of(c, channel);
     for (size_t i = 0; c->check && i < len; i++) {
         if (p[i] != fx_pattern(c->at + i)) {
@@ -426,7 +433,10 @@ static void client_bytes(void *data, uint32_t channel, const uint8_t *p, size_t 
 
 static void client_eof(void *data, uint32_t channel)
 {
-    stream_of(data, channel)->eof = true;
+    struct fx_client *c = data;
+    if (!c->ignore) {
+        stream_of(c, channel)->eof = true;
+    }
 }
 
 static void client_writable(void *data, uint32_t channel)
@@ -435,7 +445,10 @@ static void client_writable(void *data, uint32_t channel)
 
 static void client_reset(void *data, uint32_t channel)
 {
-    stream_of(data, channel)->reset = true;
+    struct fx_client *c = data;
+    if (!c->ignore) {
+        stream_of(c, channel)->reset = true;
+    }
 }
 
 static void client_closed(void *data, int error)
@@ -597,12 +610,17 @@ static char *text(const char *s)
 
 void fx_init(struct fx *fx)
 {
+    fx_init_again(fx, false);
+}
+
+void fx_init_again(struct fx *fx, bool again)
+{
     *fx = (struct fx){.in = BX_BUF_INIT(64u << 20)};
     the_fx = fx;
     ASSERT_OK(bx_loop_new(&fx->loop));
     static const char *const dirs[] = {"box", "home", "home/kernels", "home/kernels/default",
                                        "home/rootfs"};
-    for (size_t i = 0; i < BX_ARRAY_SIZE(dirs); i++) {
+    for (size_t i = 0; i < BX_ARRAY_SIZE(dirs) && !again; i++) {
         ASSERT_OK(mkdirat(tmpdir_fd(), dirs[i], 0700));
     }
     fx->box_fd = openat(tmpdir_fd(), "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -661,7 +679,7 @@ struct fx_client *fx_run(struct fx *fx)
     return c;
 }
 
-static void client_done(struct fx_client *c)
+void fx_forget(struct fx_client *c)
 {
     fx_disconnect(c);
     free(c->error);
@@ -673,12 +691,13 @@ static void client_done(struct fx_client *c)
             bx_buf_done(&c->streams[a][i].got);
         }
     }
+    *c = (struct fx_client){0};
 }
 
 void fx_done(struct fx *fx)
 {
     for (size_t i = 0; i < fx->nclients; i++) {
-        client_done(&fx->clients[i]);
+        fx_forget(&fx->clients[i]);
     }
     bx_shim_free(fx->shim);
     agent_gone(fx);

@@ -27,6 +27,7 @@ struct fx_client {
     struct bx_conn *conn;
     struct bx_conn_io *io;
     bool closed, keep, hold; /* hold: gives no credit back */
+    bool ignore;             /* takes whatever comes */
     bool check;              /* stdout must be fx_pattern() from its place `at` on */
     uint64_t at;
     int state, code; /* of the last STATE event */
@@ -87,6 +88,10 @@ struct fx_client *fx_start(struct fx *fx);
 /* The same, and waits for RUNNING. */
 struct fx_client *fx_run(struct fx *fx);
 void fx_done(struct fx *fx);
+/* The same for a test that has made boxes before. */
+void fx_init_again(struct fx *fx, bool again);
+/* Releases what a disconnected client holds. */
+void fx_forget(struct fx_client *c);
 
 /* Runs the loop until it holds; fails the test if that does not come. */
 #define FX_UNTIL(fx, cond)                                                                         \
