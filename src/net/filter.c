@@ -2,15 +2,17 @@
 /*
  * filter.c: what may leave a guest.
  *
- * passt turns a guest's packets into connections of the host user's. It maps no address onto the host
- * when told so, but takes every destination as it comes: a guest that writes a packet to 127.0.0.1 by
- * hand reaches the host's loopback services (seen with passt 2023-03-09), and one that writes to the
- * host's own address passes its firewall, as the connection never leaves the host. So only what is
- * known to be harmless goes out: ARP, and IPv4 from the guest's own address to a destination that is
- * not the host, not local to a link (where clouds keep a machine's credentials), and not a group.
+ * passt turns a guest's packets into connections of the host user's. It maps no address onto the
+ * host when told so, but takes every destination as it comes: a guest that writes a packet to
+ * 127.0.0.1 by hand reaches the host's loopback services (seen with passt 2023-03-09), and one that
+ * writes to the host's own address passes its firewall, as the connection never leaves the host. So
+ * only what is known to be harmless goes out: ARP, and IPv4 from the guest's own address to a
+ * destination that is not the host, not local to a link (where clouds keep a machine's
+ * credentials), and not a group.
  *
- * Every fragment carries the addresses that are judged here, and passt looks at no others: IP options
- * cannot redirect it. The host's addresses are those of the time when the network was started.
+ * Every fragment carries the addresses that are judged here, and passt looks at no others: IP
+ * options cannot redirect it. The host's addresses are those of the time when the network was
+ * started.
  */
 #include "net/filter.h"
 

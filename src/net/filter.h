@@ -25,8 +25,9 @@ struct bx_net_filter {
 int bx_net_filter_init(struct bx_net_filter *filter, uint32_t guest);
 /* May this frame leave? Any bytes of any length. */
 bool bx_net_filter_allows(const struct bx_net_filter *filter, const uint8_t *frame, size_t len);
-/* Moves the complete frames of in to out, without those that may not leave, while out has room for the
- * largest one. *dropped counts the others. 0, or -EPROTO for a length that cannot be, -ENOMEM. */
+/* Moves the complete frames of in to out, without those that may not leave, while out has room
+ * for the largest one. *dropped counts the others. 0, or -EPROTO for a length that cannot be,
+ * -ENOMEM. */
 int bx_net_filter_stream(const struct bx_net_filter *filter, struct bx_buf *in, struct bx_buf *out,
                          uint64_t *dropped);
 

@@ -5,10 +5,10 @@
  *   engine ──socket── relay (filter.c) ──socket── passt ── the host user's network
  *
  * passt gets its socket as a descriptor, so there is no name that anyone else could connect to, and
- * ends with it. It forwards no port inwards, maps no address onto the host, and jails itself; started
- * by root it becomes nobody (which clears a parent-death signal, but not the end of the socket).
- * Addresses are fixed and the same for every guest: nothing is to be negotiated at boot. DNS goes to an
- * address of passt's own, which asks the host's first resolver. IPv4 only.
+ * ends with it. It forwards no port inwards, maps no address onto the host, and jails itself;
+ * started by root it becomes nobody (which clears a parent-death signal, but not the end of the
+ * socket). Addresses are fixed and the same for every guest: nothing is to be negotiated at boot.
+ * DNS goes to an address of passt's own, which asks the host's first resolver. IPv4 only.
  */
 #include "net/passt.h"
 
@@ -146,11 +146,14 @@ static void on_child(void *data, const siginfo_t *status)
 static int spawn(const char *program, int socket, int output, int *ret_pidfd, boxlite_error **err)
 {
     static const char *const argv[] = {
-        PROGRAM,        "--foreground", "--quiet",         "--ipv4-only",  "--fd",
-        STR(CHILD_SOCKET), "--tcp-ports", "none",          "--udp-ports",  "none",
-        "--no-map-gw",  "--no-dhcp",    "--address",       GUEST,          "--netmask",
-        PREFIX,         "--gateway",    GATEWAY,           "--dns-forward", RESOLVER,
-        "--mtu",        STR(MTU),       NULL,
+        PROGRAM,         "--foreground", "--quiet",
+        "--ipv4-only",   "--fd",         STR(CHILD_SOCKET),
+        "--tcp-ports",   "none",         "--udp-ports",
+        "none",          "--no-map-gw",  "--no-dhcp",
+        "--address",     GUEST,          "--netmask",
+        PREFIX,          "--gateway",    GATEWAY,
+        "--dns-forward", RESOLVER,       "--mtu",
+        STR(MTU),        NULL,
     };
     static const char *const env[] = {"LC_ALL=C", NULL};
     const struct bx_spawn_fd fds[] = {{output, 1}, {output, 2}, {socket, CHILD_SOCKET}};
@@ -249,7 +252,8 @@ static void make_net(struct bx_passt_net *ret)
     *ret = (struct bx_passt_net){
         .addr = GUEST "/" PREFIX, .gateway = GATEWAY, .dns = RESOLVER, .mtu = MTU};
     bx_random(tail, sizeof(tail));
-    (void)snprintf(ret->mac, sizeof(ret->mac), "52:54:00:%02x:%02x:%02x", tail[0], tail[1], tail[2]);
+    (void)snprintf(ret->mac, sizeof(ret->mac), "52:54:00:%02x:%02x:%02x", tail[0], tail[1],
+                   tail[2]);
 }
 
 int bx_passt_start(struct bx_loop *loop, const struct bx_log *log, int log_fd,
@@ -262,8 +266,12 @@ int bx_passt_start(struct bx_loop *loop, const struct bx_log *log, int log_fd,
     if (!p) {
         return bx_fail_oom(err);
     }
-    *p = (struct bx_passt){.pidfd = -1, .output = -1, .copy_fd = -1,
-                           .tail = BX_BUF_INIT(OUTPUT_TAIL), .ended = ended, .data = data,
+    *p = (struct bx_passt){.pidfd = -1,
+                           .output = -1,
+                           .copy_fd = -1,
+                           .tail = BX_BUF_INIT(OUTPUT_TAIL),
+                           .ended = ended,
+                           .data = data,
                            .log = log};
     int r = start_process(p, &socket, err);
     if (r == 0) {

@@ -2,11 +2,11 @@
 /*
  * relay.c: between an engine and passt.
  *
- * What the guest sends is taken apart into frames and filtered; what comes for the guest is passed on
- * as bytes. Each side has a bounded buffer of what waits to be written to it; while it is too full,
- * the other side is not read, so that pressure goes back to where the bytes come from. When either
- * side ends, or says something that cannot be, both are closed: passt ends with its socket, and the
- * guest sees a cable that leads nowhere.
+ * What the guest sends is taken apart into frames and filtered; what comes for the guest is passed
+ * on as bytes. Each side has a bounded buffer of what waits to be written to it; while it is too
+ * full, the other side is not read, so that pressure goes back to where the bytes come from. When
+ * either side ends, or says something that cannot be, both are closed: passt ends with its socket,
+ * and the guest sees a cable that leads nowhere.
  */
 #include "net/relay.h"
 

@@ -14,6 +14,6 @@ struct bx_relay;
 int bx_relay_new(struct bx_loop *loop, int take_guest, int take_net,
                  const struct bx_net_filter *filter, struct bx_relay **ret);
 uint64_t bx_relay_dropped(const struct bx_relay *r); /* frames that were not let out */
-void bx_relay_free(struct bx_relay *r); /* accepts NULL */
+void bx_relay_free(struct bx_relay *r);              /* accepts NULL */
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * kvm_loop.c: a virtual machine that starts in long mode at privilege level 0 and counts down.
  *
- * Why kernel mode: some nested hosts run a guest's user code directly, but interpret its kernel code.
- * A loop in user mode, or in real mode, would not notice. The state is set by KVM_SET_SREGS, no boot
- * code runs: one 2 MiB page maps the guest's memory onto itself, and HLT, which leaves KVM_RUN while
- * there is no interrupt controller, ends the loop.
+ * Why kernel mode: some nested hosts run a guest's user code directly, but interpret its kernel
+ * code. A loop in user mode, or in real mode, would not notice. The state is set by KVM_SET_SREGS,
+ * no boot code runs: one 2 MiB page maps the guest's memory onto itself, and HLT, which leaves
+ * KVM_RUN while there is no interrupt controller, ends the loop.
  */
 #include "vmm/kvm_loop.h"
 
@@ -39,10 +39,10 @@ static void put64(uint8_t *memory, size_t at, uint64_t v)
 static void fill_memory(uint8_t *memory, uint32_t rounds)
 {
     uint8_t code[] = {
-        0xb9, 0,    0,    0,   0, /* mov $rounds, %ecx */
-        0x48, 0xff, 0xc9,         /* 1: dec %rcx */
-        0x75, 0xfb,               /* jnz 1b */
-        0xf4,                     /* hlt */
+        0xb9, 0,    0,    0, 0, /* mov $rounds, %ecx */
+        0x48, 0xff, 0xc9,       /* 1: dec %rcx */
+        0x75, 0xfb,             /* jnz 1b */
+        0xf4,                   /* hlt */
     };
 
     memcpy(code + 1, &rounds, sizeof(rounds));
@@ -78,13 +78,14 @@ static int set_state(int vcpu)
 
 static int map_memory(int vm, struct bx_kvm_loop *loop, uint32_t rounds)
 {
-    loop->memory = mmap(NULL, MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    loop->memory =
+        mmap(NULL, MEMORY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (loop->memory == MAP_FAILED) {
         return -errno;
     }
     fill_memory(loop->memory, rounds);
-    const struct kvm_userspace_memory_region region = {
-        .memory_size = MEMORY_SIZE, .userspace_addr = (uintptr_t)loop->memory};
+    const struct kvm_userspace_memory_region region = {.memory_size = MEMORY_SIZE,
+                                                       .userspace_addr = (uintptr_t)loop->memory};
     return ioctl(vm, KVM_SET_USER_MEMORY_REGION, &region) < 0 ? -errno : 0;
 }
 

@@ -3,17 +3,17 @@
  * probe.c: is KVM really usable?
  *
  * A child makes a machine that counts down in kernel mode (kvm_loop.c), counts the same here, and
- * reports both times through a pipe. The parent waits with a deadline and then kills the child by its
- * pidfd and reaps it, whatever happened. The child is cloned without an exit signal, so the host
- * program gets no SIGCHLD and its waitpid(-1) cannot take it; it makes system calls only, as it may
- * be the copy of one thread of many.
+ * reports both times through a pipe. The parent waits with a deadline and then kills the child by
+ * its pidfd and reaps it, whatever happened. The child is cloned without an exit signal, so the
+ * host program gets no SIGCHLD and its waitpid(-1) cannot take it; it makes system calls only, as
+ * it may be the copy of one thread of many.
  *
- * Times are the child's CPU time, so that a busy host is not taken for a slow one. The deadline is real
- * time; a child that got too little of the processor until then to be called slow gives a verdict that
- * is not cached.
+ * Times are the child's CPU time, so that a busy host is not taken for a slow one. The deadline is
+ * real time; a child that got too little of the processor until then to be called slow gives a
+ * verdict that is not cached.
  *
- * The cache is outside input: anything unexpected in it is as if it were not there. Only verdicts that
- * cost a run are kept; whether the device may be opened is seen anew each time.
+ * The cache is outside input: anything unexpected in it is as if it were not there. Only verdicts
+ * that cost a run are kept; whether the device may be opened is seen anew each time.
  */
 #include "vmm/probe.h"
 
@@ -60,7 +60,7 @@ struct report {
     uint64_t guest_ns; /* 0: still to come */
 };
 
-/* ---- In the child: system calls only ---------------------------------------------------------- */
+/* ---- In the child: system calls only --------------------------------------------------------- */
 
 static uint64_t cpu_time(void)
 {
@@ -103,7 +103,7 @@ static void __attribute__((noreturn)) child_main(int kvm, int out)
     _exit(0);
 }
 
-/* ---- In the parent ------------------------------------------------------------------------------ */
+/* ---- In the parent --------------------------------------------------------------------------- */
 
 /* 0, or -ETIMEDOUT, -EPIPE (the child is gone), -errno. */
 static int read_report(int in, uint64_t deadline, struct report *ret)
@@ -146,7 +146,8 @@ static uint64_t end_child(int pidfd)
 }
 
 __attribute__((format(printf, 3, 4))) static void judge(struct bx_kvm_verdict *v,
-                                                        enum bx_kvm_state state, const char *fmt, ...)
+                                                        enum bx_kvm_state state, const char *fmt,
+                                                        ...)
 {
     va_list ap;
 
@@ -193,7 +194,8 @@ static bool watch_child(int pidfd, int in, struct bx_kvm_verdict *v)
         return is_slow(used, v->host_ns);
     }
     if (r == -ETIME) {
-        judge(v, BX_KVM_BROKEN, "making a virtual machine took over %d ms", (int)(SETUP_NS / BX_MS));
+        judge(v, BX_KVM_BROKEN, "making a virtual machine took over %d ms",
+              (int)(SETUP_NS / BX_MS));
     } else if (r < 0) {
         judge(v, BX_KVM_BROKEN, "the probe ended early (%s)", strerror(-r));
     } else if (report.error < 0) {
@@ -230,7 +232,7 @@ static bool run_probe(int kvm, struct bx_kvm_verdict *v)
     return keep;
 }
 
-/* ---- Cache -------------------------------------------------------------------------------------- */
+/* ---- Cache ----------------------------------------------------------------------------------- */
 
 /* What a verdict is valid for. */
 struct key {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tsc.c: measures the time-stamp counter against CLOCK_MONOTONIC_RAW, which no clock discipline bends.
+ * tsc.c: measures the time-stamp counter against CLOCK_MONOTONIC_RAW, which no clock discipline
+ * bends.
  *
  * A sample is a pair of both clocks taken together; of several the tightest is kept, so that being
- * interrupted between the two does no harm. A pair is good to about 50 ns; over SPAN_NS that makes an
- * error of 20 parts in a million, what a computer's own clock has. The first sample is kept for the
- * process' life, so the span, and the accuracy, only grow.
+ * interrupted between the two does no harm. A pair is good to about 50 ns; over SPAN_NS that makes
+ * an error of 20 parts in a million, what a computer's own clock has. The first sample is kept for
+ * the process' life, so the span, and the accuracy, only grow.
  */
 #include "vmm/tsc.h"
 

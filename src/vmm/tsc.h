@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tsc.h: the rate of this machine's time-stamp counter. TCG gives it to the guest as it is, so the guest
- * can be told the rate instead of having to measure it, which fails at random on a busy host.
+ * tsc.h: the rate of this machine's time-stamp counter. TCG gives it to the guest as it is, so the
+ * guest can be told the rate instead of having to measure it, which fails at random on a busy host.
  */
 #ifndef BX_VMM_TSC_H
 #define BX_VMM_TSC_H

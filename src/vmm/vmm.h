@@ -2,10 +2,11 @@
 /*
  * vmm.h: the engine interface: one virtual machine from a config whose descriptors are ready.
  *
- * An engine is a separate, jailed process that opens nothing by itself after its start and dies with
- * the process that started it. The shim is the only user. All calls are non-blocking; what happens is
- * told through events from the loop. An engine never decides policy, and never trusts the guest.
- * The agent's channel is a plain byte stream (a connected stream socket); nothing here may need more.
+ * An engine is a separate, jailed process that opens nothing by itself after its start and dies
+ * with the process that started it. The shim is the only user. All calls are non-blocking; what
+ * happens is told through events from the loop. An engine never decides policy, and never trusts
+ * the guest. The agent's channel is a plain byte stream (a connected stream socket); nothing here
+ * may need more.
  */
 #ifndef BX_VMM_VMM_H
 #define BX_VMM_VMM_H
@@ -25,19 +26,19 @@ struct bx_vmm_disk {
 };
 
 struct bx_vmm_config {
-    const char *name;      /* the box's id, for process titles */
-    const char *kernel;    /* path of vmlinux; opened before the jail closes */
-    const char *initramfs;
-    const char *cmdline;   /* more words for the kernel command line, or NULL */
+    const char *name;   /* the box's id, for process titles */
+    const char *kernel; /* path of vmlinux; opened before the jail closes */
+    const char *initramfs; /* or NULL */
+    const char *cmdline; /* more words for the kernel command line, or NULL */
     uint32_t cpus;
-    uint64_t memory;       /* bytes */
+    uint64_t memory;                 /* bytes */
     const struct bx_vmm_disk *disks; /* /dev/vda, /dev/vdb, … in this order */
     size_t ndisks;
-    int agent_fd;   /* the engine's end of the agent channel, a stream socket; borrowed */
-    int net_fd;     /* Ethernet frames as passt's stream protocol (u32 big-endian length, frame), or -1; borrowed */
+    int agent_fd; /* the engine's end of the agent channel, a stream socket; borrowed */
+    int net_fd; /* Ethernet frames, each with its length (u32, big-endian) first, or -1; borrowed */
     const char *mac; /* "52:54:00:…" with net_fd */
-    int console_fd; /* the engine's process writes its own stderr here; borrowed */
-    int work_fd;    /* a folder of the box for files that the engine needs by name (O_PATH); borrowed */
+    int console_fd;  /* what the engine's own program prints is copied here, or -1; borrowed */
+    int work_fd; /* a folder of the box for files that the engine needs by name; borrowed */
     const struct bx_log *log;
 };
 
@@ -48,12 +49,13 @@ enum bx_vmm_end {
     BX_VMM_FAILED, /* the engine's process ended by itself: see the error */
 };
 
+/* Borrowed for the machine's life. Each callback may free it. All but `ended` may be NULL. */
 struct bx_vmm_events {
-    void (*running)(void *data);                 /* vCPUs run */
+    void (*running)(void *data);                               /* vCPUs run */
     void (*console)(void *data, const uint8_t *p, size_t len); /* what the guest's console prints */
     /* Once, last. error is not NULL for PANIC and FAILED; borrowed. */
     void (*ended)(void *data, enum bx_vmm_end how, const boxlite_error *error);
-    void (*paused)(void *data, bool paused);     /* a pause or resume took effect */
+    void (*paused)(void *data, bool paused); /* a pause or resume took effect */
 };
 
 struct bx_vmm_ops {
@@ -61,6 +63,7 @@ struct bx_vmm_ops {
     int (*start)(struct bx_loop *loop, const struct bx_vmm_config *config,
                  const struct bx_vmm_events *events, void *data, struct bx_vmm **ret,
                  boxlite_error **err);
+    /* Asked for now, told by `paused`. STATE before `running`. */
     int (*pause)(struct bx_vmm *vm, boxlite_error **err);
     int (*resume)(struct bx_vmm *vm, boxlite_error **err);
     int (*snapshot)(struct bx_vmm *vm, int fd, boxlite_error **err); /* NULL: not supported */
@@ -70,8 +73,9 @@ struct bx_vmm_ops {
     void (*free)(struct bx_vmm *vm); /* kills and reaps what still runs; no events any more */
 };
 
-/* Chooses: "auto", "qemu" (best accelerator), "qemu-tcg", "qemu-kvm", "kvm". auto probes KVM (verdict cached per
- * boot below cache_fd, -1: no cache). ENGINE or UNSUPPORTED with a hint when there is none. */
+/* Chooses: "auto", "qemu" (best accelerator), "qemu-tcg", "qemu-kvm", "kvm". auto probes KVM
+ * (verdict cached per boot below cache_fd, -1: no cache). ENGINE or UNSUPPORTED with a hint when
+ * there is none. */
 int bx_engine_choose(const char *asked, int cache_fd, const struct bx_vmm_ops **ret,
                      boxlite_error **err);
 

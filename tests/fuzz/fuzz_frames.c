@@ -19,8 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)bx_net_filter_stream(&filter, &in, &out, &dropped);
         while (out.len > 0) {
             const uint8_t *p = bx_buf_data(&out);
-            size_t len = out.len < 4 ? SIZE_MAX
-                                     : (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
+            size_t len = out.len < 4
+                             ? SIZE_MAX
+                             : (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3];
 
             if (len > out.len - 4 || !bx_net_filter_allows(&filter, p + 4, len)) {
                 abort();

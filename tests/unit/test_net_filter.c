@@ -13,7 +13,7 @@
 #include "harness.h"
 #include "net/relay.h"
 
-#define OWN 0xc0000205u   /* 192.0.2.5 */
+#define OWN 0xc0000205u     /* 192.0.2.5 */
 #define OUTSIDE 0xcb007107u /* 203.0.113.7 */
 
 static const struct bx_net_filter filter = {.guest = FRAME_GUEST, .own = {OWN}, .nown = 1};
@@ -154,7 +154,7 @@ TEST(stream_stops_when_there_is_no_room)
     ASSERT_EQ(in.len, len);
 }
 
-/* ---- Relay ------------------------------------------------------------------------------------ */
+/* ---- Relay ----------------------------------------------------------------------------------- */
 
 struct link {
     struct bx_loop *loop;

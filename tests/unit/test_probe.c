@@ -88,7 +88,11 @@ static void plant(const char *text)
 TEST_FOR(damaged_cache_is_ignored, 60)
 {
     static const char *const damage[] = {
-        "", "{", "[]", "null", "{\"version\":1}",
+        "",
+        "{",
+        "[]",
+        "null",
+        "{\"version\":1}",
         ("{\"version\":1,\"boot\":\"00000000-0000-0000-0000-000000000000\",\"device\":2792,"
          "\"euid\":0,\"guest_ns\":77,\"host_ns\":77}\n"),
     };
@@ -181,7 +185,7 @@ TEST(denied_device)
     ASSERT_CONTAINS(v.detail, "no permission");
 }
 
-/* ---- Choosing ----------------------------------------------------------------------------------- */
+/* ---- Choosing -------------------------------------------------------------------------------- */
 
 TEST(auto_follows_the_verdict)
 {

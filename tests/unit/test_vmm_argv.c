@@ -11,16 +11,25 @@ static const struct bx_vmm_disk disks[] = {{.fd = 50, .read_only = true}, {.fd =
 
 static struct bx_vmm_config config(void)
 {
-    return (struct bx_vmm_config){.name = "b1", .cpus = 2, .memory = UINT64_C(512) << 20,
-                                  .cmdline = "boxlite.x=1, 2", .disks = disks, .ndisks = 2,
-                                  .net_fd = 60, .mac = "52:54:00:0a:0B:0c"};
+    return (struct bx_vmm_config){.name = "b1",
+                                  .cpus = 2,
+                                  .memory = UINT64_C(512) << 20,
+                                  .cmdline = "boxlite.x=1, 2",
+                                  .disks = disks,
+                                  .ndisks = 2,
+                                  .net_fd = 60,
+                                  .mac = "52:54:00:0a:0B:0c"};
 }
 
 static struct bx_qemu_args arguments(const struct bx_vmm_config *c, enum bx_qemu_accel accel)
 {
-    return (struct bx_qemu_args){.program = "qemu", .accel = accel, .config = c, .tsc_khz = 2100000,
-                                 .fds = {.qmp = 3, .console = 4, .agent = 5, .net = 6, .kernel = 7,
-                                         .initramfs = 8, .disk0 = 9}};
+    return (struct bx_qemu_args){
+        .program = "qemu",
+        .accel = accel,
+        .config = c,
+        .tsc_khz = 2100000,
+        .fds = {
+            .qmp = 3, .console = 4, .agent = 5, .net = 6, .kernel = 7, .initramfs = 8, .disk0 = 9}};
 }
 
 static void check(const struct bx_strv *argv, const char *const *want, size_t n)
@@ -44,6 +53,7 @@ static const char *value_of(const struct bx_strv *argv, const char *option)
 
 TEST(full_machine)
 {
+    /* clang-format off */
     static const char *const want[] = {
         "qemu", "-name", "b1",
         "-M", "microvm,acpi=on,pic=off,pit=off,rtc=on,isa-serial=on,auto-kernel-cmdline=off",
@@ -75,6 +85,7 @@ TEST(full_machine)
                    "random.trust_cpu=on noreplace-smp tsc=reliable tsc_early_khz=2100000 "
                    "boxlite.x=1, 2",
     };
+    /* clang-format on */
     _cleanup_strv_ struct bx_strv argv = {0};
     const struct bx_vmm_config c = config();
     const struct bx_qemu_args args = arguments(&c, BX_QEMU_TCG);
@@ -147,8 +158,13 @@ TEST(refuses_what_cannot_be)
 /* QEMU would read what follows a comma as another property. */
 TEST(refuses_what_would_end_a_value)
 {
-    static const char *const macs[] = {NULL, "", "52:54:00:12:34:5", "52:54:00:12:34:567",
-                                       "52:54:00:12:34,x", "52-54-00-12-34-56", "g2:54:00:12:34:56"};
+    static const char *const macs[] = {NULL,
+                                       "",
+                                       "52:54:00:12:34:5",
+                                       "52:54:00:12:34:567",
+                                       "52:54:00:12:34,x",
+                                       "52-54-00-12-34-56",
+                                       "g2:54:00:12:34:56"};
     static const char *const names[] = {NULL, "", "a,process=x"};
     struct bx_vmm_config c = config();
 
@@ -168,7 +184,8 @@ TEST(out_of_memory_leaks_nothing)
     const struct bx_vmm_config c = config();
     const struct bx_qemu_args args = arguments(&c, BX_QEMU_TCG);
 
-    TORTURE {
+    TORTURE
+    {
         _cleanup_strv_ struct bx_strv argv = {0};
         int r = bx_qemu_argv(&args, &argv, NULL);
 

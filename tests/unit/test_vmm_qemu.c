@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The QEMU engine's life cycle, with guests of a few instructions instead of a kernel: an ELF file with
- * the PVH note, whose 32-bit entry prints a text on the serial port and then does one last thing.
+ * The QEMU engine's life cycle, with guests of a few instructions instead of a kernel: an ELF file
+ * with the PVH note, whose 32-bit entry prints a text on the serial port and then does one last
+ * thing.
  */
 #include <elf.h>
 #include <errno.h>
@@ -40,7 +41,8 @@ static const struct {
     /* movb $0x34, 0xfea00200: S5 into microvm's ACPI sleep control register */
     [POWER_OFF] = {{0xc6, 0x05, 0x00, 0x02, 0xa0, 0xfe, 0x34, 0xf4, 0xeb, 0xfd}, 10},
     /* lidt of an empty table, int3 */
-    [TRIPLE_FAULT] = {{0x0f, 0x01, 0x1d, ZEROS_OFF & 0xff, ZEROS_OFF >> 8, LOAD >> 16, 0x00, 0xcc}, 8},
+    [TRIPLE_FAULT] = {{0x0f, 0x01, 0x1d, ZEROS_OFF & 0xff, ZEROS_OFF >> 8, LOAD >> 16, 0x00, 0xcc},
+                      8},
 };
 
 /* The path of a kernel that prints text and then acts; the harness' folder. */
@@ -48,32 +50,47 @@ static const char *tiny_kernel(const char *text, enum last_act act)
 {
     static char path[512];
     static const uint8_t print[] = {
-        0xbe, TEXT_OFF & 0xff, TEXT_OFF >> 8, LOAD >> 16, 0x00, /* mov $text, %esi */
-        0x66, 0xba, 0xf8, 0x03,                                 /* mov $0x3f8, %dx */
-        0xac,                                                   /* 1: lodsb */
-        0x84, 0xc0,                                             /* test %al, %al */
-        0x74, 0x03,                                             /* jz 2f */
-        0xee,                                                   /* out %al, %dx */
-        0xeb, 0xf8,                                             /* jmp 1b; 2: */
+        0xbe,          TEXT_OFF & 0xff,
+        TEXT_OFF >> 8, LOAD >> 16,
+        0x00, /* mov $text, %esi */
+        0x66,          0xba,
+        0xf8,          0x03, /* mov $0x3f8, %dx */
+        0xac,                /* 1: lodsb */
+        0x84,          0xc0, /* test %al, %al */
+        0x74,          0x03, /* jz 2f */
+        0xee,                /* out %al, %dx */
+        0xeb,          0xf8, /* jmp 1b; 2: */
     };
     uint8_t image[IMAGE_SIZE] = {0};
-    const Elf64_Ehdr head = {
-        .e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
-        .e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-        .e_entry = LOAD + CODE_OFF, .e_phoff = sizeof(Elf64_Ehdr), .e_ehsize = sizeof(Elf64_Ehdr),
-        .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2};
-    const Elf64_Phdr load = {
-        .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = LOAD, .p_paddr = LOAD,
-        .p_filesz = IMAGE_SIZE, .p_memsz = IMAGE_SIZE, .p_align = 0x1000};
+    const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                             .e_type = ET_EXEC,
+                             .e_machine = EM_X86_64,
+                             .e_version = EV_CURRENT,
+                             .e_entry = LOAD + CODE_OFF,
+                             .e_phoff = sizeof(Elf64_Ehdr),
+                             .e_ehsize = sizeof(Elf64_Ehdr),
+                             .e_phentsize = sizeof(Elf64_Phdr),
+                             .e_phnum = 2};
+    const Elf64_Phdr load = {.p_type = PT_LOAD,
+                             .p_flags = PF_R | PF_X,
+                             .p_vaddr = LOAD,
+                             .p_paddr = LOAD,
+                             .p_filesz = IMAGE_SIZE,
+                             .p_memsz = IMAGE_SIZE,
+                             .p_align = 0x1000};
     const struct {
         Elf64_Nhdr head;
         char name[4];
         uint32_t entry;
     } note = {{4, 4, 18 /* XEN_ELFNOTE_PHYS32_ENTRY */}, "Xen", LOAD + CODE_OFF};
     const size_t note_off = sizeof(head) + 2 * sizeof(load);
-    const Elf64_Phdr notes = {
-        .p_type = PT_NOTE, .p_offset = note_off, .p_vaddr = LOAD + note_off,
-        .p_paddr = LOAD + note_off, .p_filesz = sizeof(note), .p_memsz = sizeof(note), .p_align = 4};
+    const Elf64_Phdr notes = {.p_type = PT_NOTE,
+                              .p_offset = note_off,
+                              .p_vaddr = LOAD + note_off,
+                              .p_paddr = LOAD + note_off,
+                              .p_filesz = sizeof(note),
+                              .p_memsz = sizeof(note),
+                              .p_align = 4};
 
     memcpy(image, &head, sizeof(head));
     memcpy(image + sizeof(head), &load, sizeof(load));
@@ -161,8 +178,13 @@ static void need_qemu(void)
 
 static struct bx_vmm_config vm_config(const struct vm *vm, const char *kernel)
 {
-    return (struct bx_vmm_config){.name = "test", .kernel = kernel, .cpus = 1, .memory = 64 << 20,
-                                  .agent_fd = vm->agent[1], .net_fd = -1, .console_fd = -1,
+    return (struct bx_vmm_config){.name = "test",
+                                  .kernel = kernel,
+                                  .cpus = 1,
+                                  .memory = 64 << 20,
+                                  .agent_fd = vm->agent[1],
+                                  .net_fd = -1,
+                                  .console_fd = -1,
                                   .work_fd = -1};
 }
 
@@ -434,7 +456,8 @@ TEST(missing_program_is_told_with_the_package)
 /* A program that is there but is not QEMU. */
 TEST_FOR(wrong_program_is_told_with_what_it_said, 30)
 {
-    static const char script[] = "#!/bin/sh\necho starting; echo 'no such option: -M' >&2; exit 3\n";
+    static const char script[] =
+        "#!/bin/sh\necho starting; echo 'no such option: -M' >&2; exit 3\n";
     char path[512];
     struct vm vm;
 

@@ -17,7 +17,7 @@
     "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 22, \"minor\": 2, \"major\": 7}}, "            \
     "\"capabilities\": [\"oob\"]}}\r\n"
 
-/* ---- Reader ----------------------------------------------------------------------------------- */
+/* ---- Reader ---------------------------------------------------------------------------------- */
 
 static struct bx_qmp_msg read_one(const char *text)
 {
@@ -122,7 +122,7 @@ TEST(takes_bytes_as_they_come)
     bx_qmp_reader_done(&r);
 }
 
-/* ---- Client ------------------------------------------------------------------------------------- */
+/* ---- Client ---------------------------------------------------------------------------------- */
 
 struct client {
     struct bx_loop *loop;
@@ -266,8 +266,8 @@ TEST(end_of_file_is_no_error)
 /* What breaks the protocol closes the client, with the reason, once. */
 TEST(nonsense_closes_it)
 {
-    static const char *const nonsense[] = {
-        "hello\n", GREETING, "{\"return\": {}, \"id\": 99}\n", "{\"error\": {\"desc\": \"x\"}}\n"};
+    static const char *const nonsense[] = {"hello\n", GREETING, "{\"return\": {}, \"id\": 99}\n",
+                                           "{\"error\": {\"desc\": \"x\"}}\n"};
 
     for (size_t i = 0; i < BX_ARRAY_SIZE(nonsense); i++) {
         struct client c;

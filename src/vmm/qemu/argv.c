@@ -2,8 +2,8 @@
 /*
  * argv.c: QEMU's command line and the guest kernel's.
  *
- * The machine is the smallest one that boots Linux by its PVH entry: microvm, virtio-mmio devices, no
- * PCI, qboot as firmware. What each choice is for, and what it was measured to bring, is told in
+ * The machine is the smallest one that boots Linux by its PVH entry: microvm, virtio-mmio devices,
+ * no PCI, qboot as firmware. What each choice is for, and what it was measured to bring, is told in
  * docs/decisions/0004-engine-qemu.md; in short:
  *   acpi=on             SMP, and a power-off that QEMU sees; the devices are found through the DSDT
  *   pic=off,pit=off     no legacy timer: under TCG its calibration fails on a busy host, and then
@@ -29,7 +29,7 @@
 #define MEMORY_MIN (32 * MIB)
 #define MEMORY_MAX (UINT64_C(1) << 40)
 #define CPUS_MAX 255
-#define DISKS_MAX 4 /* microvm has eight virtio-mmio slots in all */
+#define DISKS_MAX 4      /* microvm has eight virtio-mmio slots in all */
 #define CMDLINE_MAX 2047 /* the kernel's COMMAND_LINE_SIZE, without NUL */
 #define TB_SIZE_MIB 128
 
@@ -126,9 +126,9 @@ static void add_channels(struct out *out, const struct bx_qemu_args *args)
     add2(out, "-device", "virtserialport,chardev=agent,name=org.boxlite.agent");
 }
 
-/* The guest finds virtio-mmio devices in the order in which they are added, so the disks become vda,
- * vdb, … in the config's order. What a guest reports as lost is the guest's affair (report): QEMU's
- * default would stop the machine when the host's disk is full. */
+/* The guest finds virtio-mmio devices in the order in which they are added, so the disks become
+ * vda, vdb, … in the config's order. What a guest reports as lost is the guest's affair (report):
+ * QEMU's default would stop the machine when the host's disk is full. */
 static void add_disks(struct out *out, const struct bx_qemu_args *args)
 {
     const struct bx_vmm_config *c = args->config;
@@ -206,11 +206,14 @@ static int check(const struct bx_qemu_args *args, boxlite_error **err)
                        CPUS_MAX);
     }
     if (c->memory < MEMORY_MIN || c->memory > MEMORY_MAX) {
-        return bx_fail(err, BOXLITE_E_INVALID, "engine: %" PRIu64 " bytes of memory: must be %" PRIu64
-                       " MiB to %" PRIu64 " MiB", c->memory, MEMORY_MIN / MIB, MEMORY_MAX / MIB);
+        return bx_fail(err, BOXLITE_E_INVALID,
+                       "engine: %" PRIu64 " bytes of memory: must be %" PRIu64 " MiB to %" PRIu64
+                       " MiB",
+                       c->memory, MEMORY_MIN / MIB, MEMORY_MAX / MIB);
     }
     if (c->ndisks > DISKS_MAX) {
-        return bx_fail(err, BOXLITE_E_INVALID, "engine: %zu disks: at most %d", c->ndisks, DISKS_MAX);
+        return bx_fail(err, BOXLITE_E_INVALID, "engine: %zu disks: at most %d", c->ndisks,
+                       DISKS_MAX);
     }
     if (args->fds.net >= 0 && !is_mac(c->mac)) {
         return bx_fail(err, BOXLITE_E_INVALID, "engine: not a hardware address: '%s'",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * argv.h: QEMU's command line and the guest kernel's, from a config. Pure: opens and runs nothing, so
- * that every word of it can be tested.
+ * argv.h: QEMU's command line and the guest kernel's, from a config. Pure: opens and runs nothing,
+ * so that every word of it can be tested.
  */
 #ifndef BX_VMM_QEMU_ARGV_H
 #define BX_VMM_QEMU_ARGV_H

@@ -2,8 +2,9 @@
 /*
  * console.c: looks for the kernel's words in a console's tail.
  *
- * microvm has no panic device, and a panic ends in a reset just as an orderly reboot does. The kernel
- * prints both at level EMERG, so that "quiet" does not hide them: kernel/panic.c and kernel/reboot.c.
+ * microvm has no panic device, and a panic ends in a reset just as an orderly reboot does. The
+ * kernel prints both at level EMERG, so that "quiet" does not hide them: kernel/panic.c and
+ * kernel/reboot.c.
  */
 #include "vmm/qemu/console.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail.h: what QEMU's process gives up before its program starts, beside limits, no_new_privs and its
- * own seccomp filter.
+ * jail.h: what QEMU's process gives up before its program starts, beside limits, no_new_privs and
+ * its own seccomp filter.
  */
 #ifndef BX_VMM_QEMU_JAIL_H
 #define BX_VMM_QEMU_JAIL_H
@@ -11,9 +11,9 @@
 
 struct bx_qemu_jail {
     pid_t parent;
-    bool drop;   /* change to uid, else stay */
-    uid_t uid;   /* and gid of the same number */
-    bool group;  /* keep one supplementary group: kvm_gid */
+    bool drop;  /* change to uid, else stay */
+    uid_t uid;  /* and gid of the same number */
+    bool group; /* keep one supplementary group: kvm_gid */
     gid_t kvm_gid;
 };
 

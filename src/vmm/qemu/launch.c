@@ -2,9 +2,9 @@
 /*
  * launch.c: from a config to a running QEMU process.
  *
- * The child gets exactly the descriptors of `enum child_fd`, an almost empty environment, and limits:
- * no core dumps, no file grown beyond the largest writable disk, few descriptors. See jail.c for its
- * rights and argv.c for its seccomp filter.
+ * The child gets exactly the descriptors of `enum child_fd`, an almost empty environment, and
+ * limits: no core dumps, no file grown beyond the largest writable disk, few descriptors. See
+ * jail.c for its rights and argv.c for its seccomp filter.
  *
  * QEMU reads kernel and initramfs by the names /proc/self/fd/N, and opening such a name checks the
  * file's mode once more. A file that others may not read is handed over as a copy in memory if the
@@ -149,9 +149,14 @@ static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
                       struct bx_spawn_fd *fds)
 {
     const struct bx_spawn_fd fixed[] = {
-        {e->errors, 1},           {e->errors, 2},           {e->qmp, CHILD_QMP},
-        {e->console, CHILD_CONSOLE}, {c->agent_fd, CHILD_AGENT}, {c->net_fd, CHILD_NET},
-        {e->kernel, CHILD_KERNEL}, {e->initramfs, CHILD_INITRAMFS},
+        {e->errors, 1},
+        {e->errors, 2},
+        {e->qmp, CHILD_QMP},
+        {e->console, CHILD_CONSOLE},
+        {c->agent_fd, CHILD_AGENT},
+        {c->net_fd, CHILD_NET},
+        {e->kernel, CHILD_KERNEL},
+        {e->initramfs, CHILD_INITRAMFS},
     };
     size_t n = 0;
 
@@ -232,11 +237,13 @@ static int launch(const struct bx_vmm_config *c, enum bx_qemu_accel accel, const
 int bx_qemu_program(char **ret, boxlite_error **err)
 {
     const char *asked = secure_getenv("BOXLITE_QEMU");
-    char *path = !asked ? bx_find_program(BX_QEMU_PROGRAM)
-                 : access(asked, X_OK) == 0 ? strdup(asked) : NULL;
+    char *path = !asked                     ? bx_find_program(BX_QEMU_PROGRAM)
+                 : access(asked, X_OK) == 0 ? strdup(asked)
+                                            : NULL;
 
     if (!path) {
-        (void)bx_fail(err, BOXLITE_E_ENGINE, "%s is not installed", asked ? asked : BX_QEMU_PROGRAM);
+        (void)bx_fail(err, BOXLITE_E_ENGINE, "%s is not installed",
+                      asked ? asked : BX_QEMU_PROGRAM);
         bx_hint(err, BX_QEMU_HINT);
         return BOXLITE_E_ENGINE;
     }

@@ -12,8 +12,8 @@
     "install QEMU: the package is called qemu-system-x86 on Debian and Ubuntu, "                   \
     "qemu-system-x86-core on Fedora"
 
-/* The path of QEMU: $BOXLITE_QEMU if set, else found as bx_find_program() does (caller frees). ENGINE
- * with BX_QEMU_HINT if it is missing. */
+/* The path of QEMU: $BOXLITE_QEMU if set, else found as bx_find_program() does (caller frees).
+ * ENGINE with BX_QEMU_HINT if it is missing. */
 int bx_qemu_program(char **ret, boxlite_error **err);
 
 struct bx_qemu_proc { /* all descriptors owned by whoever has the struct */

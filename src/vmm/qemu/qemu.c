@@ -3,15 +3,15 @@
  * qemu.c: the life of one QEMU process.
  *
  * Four sources feed it: QMP, the guest's console, the program's own output, and the process itself.
- * Only the process' end is the end: what QMP said before only explains it. So when the child is gone,
- * the other three are read to their last byte, then the reason is settled once, in end_of_life(), and
- * `ended` is the last thing that is done with the machine.
+ * Only the process' end is the end: what QMP said before only explains it. So when the child is
+ * gone, the other three are read to their last byte, then the reason is settled once, in
+ * settle(), and `ended` is the last thing that is done with the machine.
  *
- * The user may free the machine in any callback. After each of them it is looked at only if `gone`, a
- * flag on the stack of the function that called, says that it still is there.
+ * The user may free the machine in any callback. After each of them it is looked at only if `gone`,
+ * a flag on the stack of the function that called, says that it still is there.
  *
- * The guest must never wait for us: its console is read whenever there is something, and only a tail
- * is kept.
+ * The guest must never wait for us: its console is read whenever there is something, and only a
+ * tail is kept.
  */
 #include "vmm/qemu/qemu.h"
 
@@ -164,7 +164,7 @@ static enum bx_vmm_end settle(struct bx_vmm *vm, const siginfo_t *status, boxlit
     return BX_VMM_FAILED;
 }
 
-/* ---- Output of the guest and of the program ----------------------------------------------------- */
+/* ---- Output of the guest and of the program -------------------------------------------------- */
 
 /* Reads once. Bytes, 0 if there is nothing more now, -1 at the end. */
 static ssize_t read_some(int fd, uint8_t *buf)
@@ -226,7 +226,7 @@ static void on_errors(void *data, uint32_t events)
     (void)read_errors(data);
 }
 
-/* ---- QMP -------------------------------------------------------------------------------------- */
+/* ---- QMP ------------------------------------------------------------------------------------- */
 
 static void on_shutdown(struct bx_vmm *vm, const json_t *value)
 {
@@ -234,8 +234,10 @@ static void on_shutdown(struct bx_vmm *vm, const json_t *value)
         const char *reason;
         enum told told;
     } reasons[] = {
-        {"guest-shutdown", TOLD_SHUTDOWN}, {"guest-reset", TOLD_RESET},
-        {"guest-panic", TOLD_PANIC},       {"host-signal", TOLD_SIGNAL},
+        {"guest-shutdown", TOLD_SHUTDOWN},
+        {"guest-reset", TOLD_RESET},
+        {"guest-panic", TOLD_PANIC},
+        {"host-signal", TOLD_SIGNAL},
     };
     const char *reason = NULL;
 
@@ -350,7 +352,7 @@ static int vmm_resume(struct bx_vmm *vm, boxlite_error **err)
     return change(vm, false, err);
 }
 
-/* ---- Process ---------------------------------------------------------------------------------- */
+/* ---- Process --------------------------------------------------------------------------------- */
 
 /* Reads all that the dead process left. False if the user freed the machine meanwhile. */
 static bool drain(struct bx_vmm *vm)

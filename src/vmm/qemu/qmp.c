@@ -2,12 +2,12 @@
 /*
  * qmp.c: a QMP client.
  *
- * States go one way: greeting awaited, negotiating, ready, closed. Commands are a few dozen bytes and
- * at most PENDING_MAX are under way, so a write that does not fit into the socket's buffer means that
- * QEMU hangs: it is an error, not something to wait for.
+ * States go one way: greeting awaited, negotiating, ready, closed. Commands are a few dozen bytes
+ * and at most PENDING_MAX are under way, so a write that does not fit into the socket's buffer
+ * means that QEMU hangs: it is an error, not something to wait for.
  *
- * The user may free the client in any callback. So after each of them the client is looked at only if
- * `gone`, a flag on the stack of the function that called, says that it still is there.
+ * The user may free the client in any callback. So after each of them the client is looked at only
+ * if `gone`, a flag on the stack of the function that called, says that it still is there.
  */
 #include "vmm/qemu/qmp.h"
 

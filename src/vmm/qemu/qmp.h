@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * qmp.h: a client of QEMU's machine protocol on the loop. It negotiates by itself, tells when QEMU is
- * ready, sends commands without arguments, and gives events. Few commands are ever under way; their
- * replies are matched by id.
+ * qmp.h: a client of QEMU's machine protocol on the loop. It negotiates by itself, tells when QEMU
+ * is ready, sends commands without arguments, and gives events. Few commands are ever under way;
+ * their replies are matched by id.
  */
 #ifndef BX_VMM_QEMU_QMP_H
 #define BX_VMM_QEMU_QMP_H

@@ -29,11 +29,14 @@ struct bx_qmp_reader {
     struct bx_buf buf;
     size_t seen; /* bytes of buf known to hold no line end */
 };
-#define BX_QMP_READER_INIT {.buf = BX_BUF_INIT(BX_QMP_LINE_MAX)}
+#define BX_QMP_READER_INIT                                                                         \
+    {                                                                                              \
+        .buf = BX_BUF_INIT(BX_QMP_LINE_MAX)                                                        \
+    }
 
 void bx_qmp_reader_done(struct bx_qmp_reader *r);
-/* ENGINE when a line without end fills the buffer: take messages out before pushing more, and push at
- * most bx_qmp_reader_room() bytes. */
+/* ENGINE when a line without end fills the buffer: take messages out before pushing more, and push
+ * at most bx_qmp_reader_room() bytes. */
 size_t bx_qmp_reader_room(const struct bx_qmp_reader *r);
 int bx_qmp_reader_push(struct bx_qmp_reader *r, const void *data, size_t len, boxlite_error **err);
 /* 1: a message was stored in *ret, 0: none is complete, ENGINE: not the protocol. */
