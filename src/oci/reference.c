@@ -235,11 +235,19 @@ char *bx_reference_full(const struct bx_reference *r)
     return format(r, r->host, "/", r->path);
 }
 
+/* Whether the path alone would be read as "HOST/…". */
+static bool path_looks_like_host(const char *path)
+{
+    size_t first = strcspn(path, "/");
+
+    return path[first] && (memchr(path, '.', first) || bx_startswith(path, "localhost/"));
+}
+
 char *bx_reference_short(const struct bx_reference *r)
 {
     const char *path = r->path;
 
-    if (!bx_streq(r->host, HUB)) {
+    if (!bx_streq(r->host, HUB) || path_looks_like_host(path)) {
         return bx_reference_full(r);
     }
     if (bx_startswith(path, HUB_LIBRARY) && !strchr(path + strlen(HUB_LIBRARY), '/')) {

@@ -28,6 +28,9 @@ TEST(good_names)
         {"[::1]:5000/x", "[::1]:5000/x:latest", "[::1]:5000/x:latest"},
         {"x@sha256:" HEX, "docker.io/library/x@sha256:" HEX, "x@sha256:" HEX},
         {"x:1@sha256:" HEX, "docker.io/library/x:1@sha256:" HEX, "x:1@sha256:" HEX},
+        {"docker.io/a.b/c", "docker.io/a.b/c:latest",
+         "docker.io/a.b/c:latest"}, /* its short form names a host */
+        {"docker.io/localhost/c", "docker.io/localhost/c:latest", "docker.io/localhost/c:latest"},
         {"a---b", "docker.io/library/a---b:latest", "a---b:latest"},
     };
 
