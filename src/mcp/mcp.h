@@ -4,7 +4,9 @@
  *
  *   main.c        options, signals, the poll loop
  *   transport.c   lines in from stdin, whole lines out to stdout; bounded both ways
- *   server.c      JSON-RPC 2.0 and the MCP methods; answers are queued, never waited for
+ *   message.c     one line to one message: what it is, its era, what is wrong with it (pure, fuzzed)
+ *   server.c      the MCP methods; answers are queued, never waited for
+ *   call.c        a tools/call from its start to its one answer
  *   tools.c       the table of tools; argument checks
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
@@ -66,6 +68,42 @@ bool mcp_transport_pending(const struct mcp_transport *t);
 /* Queues one message. */
 int mcp_transport_send(struct mcp_transport *t, const json_t *message);
 
+/* ---- Messages */
+
+#define MCP_RPC_PARSE_ERROR (-32700)
+#define MCP_RPC_INVALID_REQUEST (-32600)
+#define MCP_RPC_METHOD_NOT_FOUND (-32601)
+#define MCP_RPC_INVALID_PARAMS (-32602)
+#define MCP_RPC_INTERNAL (-32603)
+#define MCP_RPC_UNSUPPORTED_REVISION (-32022)
+
+#define MCP_STATELESS_REVISION "2026-07-28" /* each request says for itself what it needs */
+#define MCP_LATEST_REVISION "2025-11-25"    /* of those that begin with initialize */
+extern const char *const mcp_revisions[];   /* newest first, ends with NULL */
+bool mcp_revision_known(const char *revision);
+
+enum mcp_kind {
+    MCP_BAD,          /* answer `error` and `why`, with `id` if there is one */
+    MCP_REQUEST,
+    MCP_NOTIFICATION, /* never answered */
+    MCP_ANSWER,       /* stray: the server asks nothing */
+};
+/* All pointers are borrowed from json. */
+struct mcp_message {
+    enum mcp_kind kind;
+    json_t *json;
+    json_t *id, *params;
+    const char *method;
+    const char *revision;   /* stateless era: what this message speaks; NULL: the era of initialize */
+    const char *client;     /* the client's name, if this message says it */
+    json_t *progress_token; /* NULL: no progress is wanted */
+    int error;
+    const char *why;
+};
+/* line NULL: one that was too long. Every input is allowed. */
+void mcp_message_parse(const char *line, size_t len, struct mcp_message *ret);
+void mcp_message_done(struct mcp_message *m);
+
 /* ---- Server */
 
 struct mcp_server;
@@ -81,20 +119,38 @@ boxlite_runtime *mcp_server_runtime(struct mcp_server *s, boxlite_error **err);
 /* The runtime's descriptor, or -1 while there is none. */
 int mcp_server_fd(const struct mcp_server *s);
 void mcp_server_dispatch(struct mcp_server *s);
+/* Messages out. What is `take` is freed, also on failure. */
+void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, json_t *take_result);
+void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data);
+/* The client's name as it last said it, or "". */
+const char *mcp_server_client(const struct mcp_server *s);
+/* Its running calls (call.c). */
+struct mcp_calls *mcp_server_calls(struct mcp_server *s);
 
 /* ---- Calls: one tools/call each; finished once, by the tool, by a failure or by a cancellation */
 
 struct mcp_tool;
+struct mcp_calls {
+    struct mcp_call *first;
+    unsigned count;
+};
 struct mcp_call {
     struct mcp_server *server;
     struct mcp_call *next;
     const struct mcp_tool *tool;
     json_t *id;
+    bool stateless;              /* of the stateless era */
     json_t *arguments;           /* checked against the tool's table */
     void *state;                 /* the tool's */
     void (*cancel)(struct mcp_call *call); /* ends the work and frees state; set by the tool */
     uint64_t started_ns;
 };
+/* A tools/call request: begins it or answers what is wrong with it. */
+void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m);
+/* The running call with that id, or NULL. */
+struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id);
+/* Ends its work and frees it; no answer is sent. */
+void mcp_call_cancel(struct mcp_call *call);
 /* Answers with a result object (taken) and frees the call. */
 void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error);
 /* Answers with an error that the model can act on. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * server.c: JSON-RPC 2.0 and the MCP methods (revisions 2025-06-18 and 2025-11-25). Nothing slow happens before
- * initialize and tools/list are answered: the library is opened by the first tool call.
- *
- * A tools/call becomes a struct mcp_call in the server's list. It is answered once: by its tool, or, when
- * notifications/cancelled names it, never (MCP, "Cancellation"). Bad input is answered with a JSON-RPC error and the
- * session goes on; bad arguments of a tool are answered as results with isError, which a model can read and mend.
+ * server.c: the MCP methods, for both eras: revisions up to 2025-11-25, which begin with initialize, and the stateless
+ * 2026-07-28, where each request names its revision. A message's own _meta decides which one it is served by, so both
+ * may come over one connection. Nothing slow happens before initialize, server/discover and tools/list are answered:
+ * the library is opened by the first tool call. Bad input is answered with a JSON-RPC error and the session goes on.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +12,7 @@
 
 #include "mcp/mcp.h"
 
-#define RPC_PARSE_ERROR (-32700)
-#define RPC_INVALID_REQUEST (-32600)
-#define RPC_METHOD_NOT_FOUND (-32601)
-#define RPC_INVALID_PARAMS (-32602)
-
-#define LATEST_REVISION "2025-11-25"
+#define CACHE_MS 3600000
 
 /* The first line must make a model choose these tools: clients show only about 250 characters of it. */
 static const char INSTRUCTIONS[] =
@@ -34,8 +27,8 @@ struct mcp_server {
     struct mcp_transport *transport;
     struct mcp_environments *environments;
     boxlite_runtime *runtime;
-    struct mcp_call *calls;
-    unsigned ncalls;
+    struct mcp_calls calls;
+    char client[64]; /* as it last said its name */
 };
 
 struct mcp_transport *mcp_server_transport(struct mcp_server *s)
@@ -86,6 +79,16 @@ void mcp_server_dispatch(struct mcp_server *s)
     mcp_environments_reap(s->environments);
 }
 
+const char *mcp_server_client(const struct mcp_server *s)
+{
+    return s->client;
+}
+
+struct mcp_calls *mcp_server_calls(struct mcp_server *s)
+{
+    return &s->calls;
+}
+
 /* ---- Answers */
 
 static void send_message(struct mcp_server *s, json_t *take_message)
@@ -96,280 +99,142 @@ static void send_message(struct mcp_server *s, json_t *take_message)
     }
 }
 
-static void answer(struct mcp_server *s, const json_t *id, json_t *take_result)
+static json_t *server_info(void)
 {
+    return json_pack("{s:s, s:s, s:s}", "name", "boxlite", "title", "BoxLite micro-VM sandbox", "version",
+                     boxlite_version());
+}
+
+void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, json_t *take_result)
+{
+    if (stateless && take_result) {
+        json_object_set_new(take_result, "resultType", json_string("complete"));
+        json_object_set_new(take_result, "_meta",
+                            json_pack("{s:o}", "io.modelcontextprotocol/serverInfo", server_info()));
+    }
     send_message(s, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", take_result));
 }
 
-static void answer_error(struct mcp_server *s, const json_t *id, int code, const char *message)
+void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data)
 {
     _cleanup_json_ json_t *null_id = json_null();
-    send_message(s, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id ? id : null_id, "error",
-                              "code", code, "message", message));
-}
-
-/* ---- Calls */
-
-static void call_unlink(struct mcp_call *call)
-{
-    struct mcp_server *s = call->server;
-    for (struct mcp_call **p = &s->calls; *p; p = &(*p)->next) {
-        if (*p == call) {
-            *p = call->next;
-            s->ncalls--;
-            return;
-        }
-    }
-}
-
-static void call_free(struct mcp_call *call)
-{
-    call_unlink(call);
-    json_decref(call->id);
-    json_decref(call->arguments);
-    free(call);
-}
-
-void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error)
-{
-    _cleanup_free_ char *text = take_text;
-    json_t *result = json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text",
-                               text ? text : "out of memory", "isError", is_error);
-    if (result && take_structured) {
-        json_object_set_new(result, "structuredContent", take_structured);
-    } else {
-        json_decref(take_structured);
-    }
-    answer(call->server, call->id, result);
-    call_free(call);
-}
-
-void mcp_call_fail(struct mcp_call *call, int code, const char *message, const char *hint)
-{
-    json_t *v = json_pack("{s:s, s:s}", "error", message, "code", boxlite_error_name(code));
-    if (v && hint) {
-        json_object_set_new(v, "hint", json_string(hint));
-    }
-    mcp_call_finish(call, v, mcp_printf("error: %s%s%s", message, hint ? "\nhint: " : "", hint ? hint : ""),
-                    true);
-}
-
-void mcp_call_fail_error(struct mcp_call *call, const boxlite_error *err)
-{
-    if (!err) {
-        mcp_call_fail(call, BOXLITE_E_NO_MEMORY, "out of memory", NULL);
-        return;
-    }
-    mcp_call_fail(call, boxlite_error_code(err), boxlite_error_message(err), boxlite_error_hint(err));
-}
-
-const char *mcp_arg_str(const struct mcp_call *call, const char *name, const char *fallback)
-{
-    const char *v = json_string_value(json_object_get(call->arguments, name));
-    return v ? v : fallback;
-}
-
-int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallback)
-{
-    const json_t *v = json_object_get(call->arguments, name);
-    return json_is_integer(v) ? (int64_t)json_integer_value(v) : fallback;
-}
-
-static struct mcp_call *find_call(struct mcp_server *s, const json_t *id)
-{
-    struct mcp_call *call = s->calls;
-    while (call && !json_equal(call->id, id)) {
-        call = call->next;
-    }
-    return call;
-}
-
-static void cancel_call(struct mcp_call *call)
-{
-    if (call->cancel) {
-        call->cancel(call);
-    }
-    call_free(call);
+    send_message(s, json_pack("{s:s, s:O, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id ? id : null_id, "error",
+                              "code", code, "message", message, "data", take_data));
 }
 
 /* ---- Methods */
 
-static void on_initialize(struct mcp_server *s, const json_t *id, const json_t *params)
+static void remember_client(struct mcp_server *s, const char *name)
 {
-    static const char *const known[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
-    const char *asked = json_string_value(json_object_get(params, "protocolVersion"));
-    const char *revision = LATEST_REVISION;
-
-    for (size_t i = 0; asked && i < BX_ARRAY_SIZE(known); i++) {
-        if (strcmp(asked, known[i]) == 0) {
-            revision = known[i];
-        }
-    }
-    answer(s, id,
-           json_pack("{s:s, s:{s:{s:b}}, s:{s:s, s:s, s:s}, s:s}", "protocolVersion", revision, "capabilities",
-                     "tools", "listChanged", 0, "serverInfo", "name", "boxlite", "title", "BoxLite micro-VM sandbox",
-                     "version", boxlite_version(), "instructions", INSTRUCTIONS));
-}
-
-static void on_ping(struct mcp_server *s, const json_t *id, const json_t *params)
-{
-    (void)params;
-    answer(s, id, json_object());
-}
-
-static void on_tools_list(struct mcp_server *s, const json_t *id, const json_t *params)
-{
-    (void)params;
-    answer(s, id, json_pack("{s:o}", "tools", mcp_tools_list(&s->options)));
-}
-
-static struct mcp_call *call_new(struct mcp_server *s, const json_t *id, const struct mcp_tool *tool,
-                                 const json_t *arguments)
-{
-    struct mcp_call *call = calloc(1, sizeof(*call));
-    if (!call) {
-        return NULL;
-    }
-    *call = (struct mcp_call){
-        .server = s,
-        .tool = tool,
-        .id = json_deep_copy(id),
-        .arguments = arguments ? json_deep_copy(arguments) : json_object(),
-        .started_ns = mcp_now_ns(),
-        .next = s->calls,
-    };
-    s->calls = call;
-    s->ncalls++;
-    return call;
-}
-
-static void on_tools_call(struct mcp_server *s, const json_t *id, const json_t *params)
-{
-    const char *name = json_string_value(json_object_get(params, "name"));
-    const json_t *arguments = json_object_get(params, "arguments");
-    const struct mcp_tool *tool = name ? mcp_tool_find(name) : NULL;
-    _cleanup_free_ char *wrong = NULL;
-    struct mcp_call *call;
-
-    if (!tool) {
-        answer_error(s, id, RPC_INVALID_PARAMS, "unknown tool");
-        return;
-    }
-    if (find_call(s, id)) {
-        answer_error(s, id, RPC_INVALID_REQUEST, "a request with this id is still running");
-        return;
-    }
-    call = call_new(s, id, tool, json_is_null(arguments) ? NULL : arguments);
-    if (!call) {
-        answer_error(s, id, -32603, "out of memory");
-        return;
-    }
-    wrong = mcp_tool_check(tool, call->arguments);
-    if (wrong) {
-        mcp_call_fail(call, BOXLITE_E_INVALID, wrong, "see the tool's input schema");
-    } else if (s->ncalls > MCP_CALLS_MAX) {
-        mcp_call_fail(call, BOXLITE_E_BUSY, "too many calls run at once",
-                      "wait for one of them to end, or cancel it");
-    } else {
-        tool->start(call);
+    if (name) {
+        snprintf(s->client, sizeof(s->client), "%s", name);
     }
 }
 
-static void on_cancelled(struct mcp_server *s, const json_t *id, const json_t *params)
+static json_t *revisions(void)
 {
-    struct mcp_call *call = find_call(s, json_object_get(params, "requestId"));
-    (void)id;
+    json_t *list = json_array();
+    for (size_t i = 0; mcp_revisions[i]; i++) {
+        json_array_append_new(list, json_string(mcp_revisions[i]));
+    }
+    return list;
+}
+
+static void on_initialize(struct mcp_server *s, const struct mcp_message *m)
+{
+    const char *asked = json_string_value(json_object_get(m->params, "protocolVersion"));
+    bool legacy = mcp_revision_known(asked) && strcmp(asked, MCP_STATELESS_REVISION) != 0;
+
+    remember_client(s, json_string_value(json_object_get(json_object_get(m->params, "clientInfo"), "name")));
+    mcp_server_answer(s, m->id, false,
+                      json_pack("{s:s, s:{s:{s:b}}, s:o, s:s}", "protocolVersion", legacy ? asked : MCP_LATEST_REVISION,
+                                "capabilities", "tools", "listChanged", 0, "serverInfo", server_info(),
+                                "instructions", INSTRUCTIONS));
+}
+
+/* What a list or description may be cached for: it changes with the options, that is, never in this process. */
+static json_t *cacheable(json_t *take_result)
+{
+    if (take_result) {
+        json_object_set_new(take_result, "ttlMs", json_integer(CACHE_MS));
+        json_object_set_new(take_result, "cacheScope", json_string("private"));
+    }
+    return take_result;
+}
+
+static void on_discover(struct mcp_server *s, const struct mcp_message *m)
+{
+    mcp_server_answer(s, m->id, true,
+                      cacheable(json_pack("{s:o, s:{s:{s:b}}, s:s}", "supportedVersions", revisions(), "capabilities",
+                                          "tools", "listChanged", 0, "instructions", INSTRUCTIONS)));
+}
+
+static void on_ping(struct mcp_server *s, const struct mcp_message *m)
+{
+    mcp_server_answer(s, m->id, false, json_object());
+}
+
+static void on_tools_list(struct mcp_server *s, const struct mcp_message *m)
+{
+    json_t *result = json_pack("{s:o}", "tools", mcp_tools_list(&s->options));
+    mcp_server_answer(s, m->id, m->revision != NULL, m->revision ? cacheable(result) : result);
+}
+
+static void on_cancelled(struct mcp_server *s, const struct mcp_message *m)
+{
+    struct mcp_call *call = mcp_call_find(s, json_object_get(m->params, "requestId"));
     if (call) {
-        cancel_call(call);
+        mcp_call_cancel(call);
     }
 }
 
+/* In which era a method exists. */
+enum { LEGACY = 1, STATELESS = 2, BOTH = 3 };
 static const struct {
     const char *name;
-    bool request;
-    void (*fn)(struct mcp_server *s, const json_t *id, const json_t *params);
+    enum mcp_kind kind;
+    int eras;
+    void (*fn)(struct mcp_server *s, const struct mcp_message *m);
 } methods[] = {
-    {"initialize", true, on_initialize},
-    {"ping", true, on_ping},
-    {"tools/list", true, on_tools_list},
-    {"tools/call", true, on_tools_call},
-    {"notifications/cancelled", false, on_cancelled},
+    {"initialize", MCP_REQUEST, LEGACY, on_initialize},
+    {"server/discover", MCP_REQUEST, BOTH, on_discover},
+    {"ping", MCP_REQUEST, LEGACY, on_ping},
+    {"tools/list", MCP_REQUEST, BOTH, on_tools_list},
+    {"tools/call", MCP_REQUEST, BOTH, mcp_call_begin},
+    {"notifications/cancelled", MCP_NOTIFICATION, BOTH, on_cancelled},
 };
 
-static void handle_message(struct mcp_server *s, const json_t *message)
+static void serve(struct mcp_server *s, const struct mcp_message *m)
 {
-    const json_t *id = json_object_get(message, "id");
-    const char *method = json_string_value(json_object_get(message, "method"));
-    const char *version = json_string_value(json_object_get(message, "jsonrpc"));
-    const json_t *params = json_object_get(message, "params");
-    bool id_good = json_is_string(id) || json_is_integer(id) || json_is_real(id);
+    int era = m->revision ? STATELESS : LEGACY;
 
-    if (!json_is_object(message) || !version || strcmp(version, "2.0") != 0 || (id && !id_good) ||
-        (params && !json_is_object(params) && !json_is_array(params))) {
-        answer_error(s, id_good ? id : NULL, RPC_INVALID_REQUEST, "not a JSON-RPC 2.0 request");
-        return;
-    }
-    if (!method) { /* an answer: we ask nothing, so it is a stray one */
-        if (!json_object_get(message, "result") && !json_object_get(message, "error")) {
-            answer_error(s, id, RPC_INVALID_REQUEST, "no method");
-        }
-        return;
-    }
+    remember_client(s, m->client);
     for (size_t i = 0; i < BX_ARRAY_SIZE(methods); i++) {
-        if (strcmp(methods[i].name, method) == 0 && methods[i].request == (id != NULL)) {
-            methods[i].fn(s, id, params);
+        if (strcmp(methods[i].name, m->method) == 0 && methods[i].kind == m->kind && (methods[i].eras & era)) {
+            methods[i].fn(s, m);
             return;
         }
     }
-    if (id) {
-        answer_error(s, id, RPC_METHOD_NOT_FOUND, "method not found");
+    if (m->kind == MCP_REQUEST) {
+        mcp_server_refuse(s, m->id, MCP_RPC_METHOD_NOT_FOUND, "method not found", NULL);
     }
-}
-
-/* jansson bounds nesting at 2048 by itself; a message has no reason to come near. */
-static bool too_deep(const char *p, size_t len)
-{
-    unsigned depth = 0;
-    bool in_string = false;
-    for (size_t i = 0; i < len; i++) {
-        if (in_string) {
-            if (p[i] == '\\') {
-                i++;
-            } else if (p[i] == '"') {
-                in_string = false;
-            }
-            continue;
-        }
-        in_string = p[i] == '"';
-        depth += p[i] == '{' || p[i] == '[';
-        depth -= (p[i] == '}' || p[i] == ']') && depth > 0;
-        if (depth > MCP_DEPTH_MAX) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void on_line(void *data, const char *line, size_t len)
 {
     struct mcp_server *s = data;
-    json_error_t where;
-    _cleanup_json_ json_t *message = NULL;
+    struct mcp_message m;
 
-    if (!line) {
-        answer_error(s, NULL, RPC_INVALID_REQUEST, "a message is larger than 16 MiB");
-        return;
+    mcp_message_parse(line, len, &m);
+    if (m.kind == MCP_BAD) {
+        json_t *details = m.error == MCP_RPC_UNSUPPORTED_REVISION
+                              ? json_pack("{s:o, s:s}", "supported", revisions(), "requested", m.revision)
+                              : NULL;
+        mcp_server_refuse(s, m.id, m.error, m.why, details);
+    } else if (m.kind != MCP_ANSWER) {
+        serve(s, &m);
     }
-    if (too_deep(line, len)) {
-        answer_error(s, NULL, RPC_PARSE_ERROR, "nested too deeply");
-        return;
-    }
-    message = json_loadb(line, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &where);
-    if (!message) {
-        answer_error(s, NULL, RPC_PARSE_ERROR, "not valid JSON");
-        return;
-    }
-    handle_message(s, message);
+    mcp_message_done(&m);
 }
 
 int mcp_server_new(const struct mcp_options *options, int in_fd, int out_fd, struct mcp_server **ret)
@@ -393,8 +258,8 @@ void mcp_server_free(struct mcp_server *s)
     if (!s) {
         return;
     }
-    while (s->calls) {
-        cancel_call(s->calls);
+    while (s->calls.first) {
+        mcp_call_cancel(s->calls.first);
     }
     mcp_environments_free(s->environments);
     boxlite_runtime_free(s->runtime);

@@ -53,6 +53,15 @@ class Server:
         self.send({"id": id, "method": method, "params": params or {}})
         return id
 
+    def modern(self, method, params=None, timeout=60, version="2026-07-28", **meta):
+        """A request of the stateless era; None as a value of meta leaves that field out."""
+        prefix = "io.modelcontextprotocol/"
+        fields = {prefix + "protocolVersion": version, prefix + "clientCapabilities": {},
+                  prefix + "clientInfo": {"name": "tests", "version": "1"},
+                  **{(key if key == "progressToken" else prefix + key): value for key, value in meta.items()}}
+        meta = {key: value for key, value in fields.items() if value is not None}
+        return self.request(method, {**(params or {}), "_meta": meta}, timeout)
+
     def wait(self, id, timeout=120):
         deadline = time.monotonic() + timeout
         while id not in self.answers:

@@ -30,6 +30,39 @@ def test_initialize_negotiates_the_revision(server, asked, answered):
     assert result["capabilities"] == {"tools": {"listChanged": False}}
 
 
+def test_stateless_requests_need_no_initialize(server):
+    discovered = server.modern("server/discover")["result"]
+    assert discovered["supportedVersions"][0] == "2026-07-28" and "2025-06-18" in discovered["supportedVersions"]
+    assert discovered["capabilities"] == {"tools": {"listChanged": False}} and "sandbox" in discovered["instructions"]
+    listed = server.modern("tools/list")["result"]
+    for result in (discovered, listed):
+        assert result["resultType"] == "complete" and result["ttlMs"] > 0 and result["cacheScope"] == "private"
+        assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "boxlite"
+    called = server.modern("tools/call", {"name": "execute_code", "arguments": {}})["result"]
+    assert called["isError"] and called["resultType"] == "complete"
+
+
+def test_the_era_is_a_matter_of_each_request(server):
+    server.initialize()
+    assert "resultType" not in server.request("tools/list")["result"]
+    assert server.modern("tools/list")["result"]["resultType"] == "complete"
+    assert "resultType" not in server.request("tools/list")["result"]
+    assert server.request("ping")["result"] == {}
+    assert server.modern("ping")["error"]["code"] == -32601  # not in that revision
+    assert server.modern("initialize")["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("meta, code", [
+    ({"version": "1900-01-01"}, -32022), ({"version": "2025-11-25"}, -32022), ({"version": 7}, -32602),
+    ({"clientCapabilities": None}, -32602),
+])
+def test_stateless_requests_that_cannot_be_served(server, meta, code):
+    error = server.modern("tools/list", **meta)["error"]
+    assert error["code"] == code
+    if code == -32022:
+        assert "2026-07-28" in error["data"]["supported"] and error["data"]["requested"] == meta["version"]
+
+
 def test_instructions_sell_the_server_in_their_first_line(server):
     first = server.initialize()["instructions"].splitlines()[0]
     assert len(first) <= 250

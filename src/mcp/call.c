@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * call.c: a tools/call from its start to its one answer.
+ *
+ * It is answered once: by its tool, or, when notifications/cancelled names it, never (MCP, "Cancellation"). Bad
+ * arguments and failures are answered as results with isError, which a model can read and mend. What a result says
+ * stands twice in it: in structuredContent for programs and as text for those clients that show only text.
+ */
+#include <stdlib.h>
+
+#include "mcp/mcp.h"
+
+static void call_unlink(struct mcp_call *call)
+{
+    struct mcp_calls *calls = mcp_server_calls(call->server);
+    for (struct mcp_call **p = &calls->first; *p; p = &(*p)->next) {
+        if (*p == call) {
+            *p = call->next;
+            calls->count--;
+            return;
+        }
+    }
+}
+
+static void call_free(struct mcp_call *call)
+{
+    call_unlink(call);
+    json_decref(call->id);
+    json_decref(call->arguments);
+    free(call);
+}
+
+void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error)
+{
+    _cleanup_free_ char *text = take_text;
+    json_t *result = json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text",
+                               text ? text : "out of memory", "isError", is_error);
+    if (result && take_structured) {
+        json_object_set_new(result, "structuredContent", take_structured);
+    } else {
+        json_decref(take_structured);
+    }
+    mcp_server_answer(call->server, call->id, call->stateless, result);
+    call_free(call);
+}
+
+void mcp_call_fail(struct mcp_call *call, int code, const char *message, const char *hint)
+{
+    json_t *v = json_pack("{s:s, s:s}", "error", message, "code", boxlite_error_name(code));
+    if (v && hint) {
+        json_object_set_new(v, "hint", json_string(hint));
+    }
+    mcp_call_finish(call, v, mcp_printf("error: %s%s%s", message, hint ? "\nhint: " : "", hint ? hint : ""),
+                    true);
+}
+
+void mcp_call_fail_error(struct mcp_call *call, const boxlite_error *err)
+{
+    if (!err) {
+        mcp_call_fail(call, BOXLITE_E_NO_MEMORY, "out of memory", NULL);
+        return;
+    }
+    mcp_call_fail(call, boxlite_error_code(err), boxlite_error_message(err), boxlite_error_hint(err));
+}
+
+const char *mcp_arg_str(const struct mcp_call *call, const char *name, const char *fallback)
+{
+    const char *v = json_string_value(json_object_get(call->arguments, name));
+    return v ? v : fallback;
+}
+
+int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallback)
+{
+    const json_t *v = json_object_get(call->arguments, name);
+    return json_is_integer(v) ? (int64_t)json_integer_value(v) : fallback;
+}
+
+struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id)
+{
+    struct mcp_call *call = mcp_server_calls(s)->first;
+    while (call && !json_equal(call->id, id)) {
+        call = call->next;
+    }
+    return call;
+}
+
+void mcp_call_cancel(struct mcp_call *call)
+{
+    if (call->cancel) {
+        call->cancel(call);
+    }
+    call_free(call);
+}
+
+static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message *m, const struct mcp_tool *tool)
+{
+    const json_t *arguments = json_object_get(m->params, "arguments");
+    struct mcp_calls *calls = mcp_server_calls(s);
+    struct mcp_call *call = calloc(1, sizeof(*call));
+    if (!call) {
+        return NULL;
+    }
+    *call = (struct mcp_call){
+        .server = s,
+        .tool = tool,
+        .id = json_incref(m->id),
+        .stateless = m->revision != NULL,
+        .arguments = arguments && !json_is_null(arguments) ? json_deep_copy(arguments) : json_object(),
+        .started_ns = mcp_now_ns(),
+        .next = calls->first,
+    };
+    calls->first = call;
+    calls->count++;
+    return call;
+}
+
+void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m)
+{
+    const char *name = json_string_value(json_object_get(m->params, "name"));
+    const struct mcp_tool *tool = name ? mcp_tool_find(name) : NULL;
+    _cleanup_free_ char *wrong = NULL;
+    struct mcp_call *call;
+
+    if (!tool) {
+        mcp_server_refuse(s, m->id, MCP_RPC_INVALID_PARAMS, "unknown tool", NULL);
+        return;
+    }
+    if (mcp_call_find(s, m->id)) {
+        mcp_server_refuse(s, m->id, MCP_RPC_INVALID_REQUEST, "a request with this id is still running", NULL);
+        return;
+    }
+    call = call_new(s, m, tool);
+    if (!call) {
+        mcp_server_refuse(s, m->id, MCP_RPC_INTERNAL, "out of memory", NULL);
+        return;
+    }
+    wrong = mcp_tool_check(tool, call->arguments);
+    if (wrong) {
+        mcp_call_fail(call, BOXLITE_E_INVALID, wrong, "see the tool's input schema");
+    } else if (mcp_server_calls(s)->count > MCP_CALLS_MAX) {
+        mcp_call_fail(call, BOXLITE_E_BUSY, "too many calls run at once",
+                      "wait for one of them to end, or cancel it");
+    } else {
+        tool->start(call);
+    }
+}
