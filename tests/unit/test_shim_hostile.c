@@ -53,7 +53,8 @@ static void some_message(struct bx_buf *b, uint16_t first, uint16_t last, uint64
 /* Stop and pause would end the test too early; they have tests of their own. */
 static bool is_tame(const struct bx_buf *b)
 {
-    uint16_t type = (uint16_t)(bx_buf_data(b)[0] | bx_buf_data(b)[1] << 8);
+    struct bx_msg m;
+    uint16_t type = bx_msg_parse(bx_buf_data(b), b->len, &m) == 0 ? m.type : BX_SH_STOP;
     return type != BX_SH_STOP && type != BX_SH_PAUSE && type != BX_SH_RESUME;
 }
 
