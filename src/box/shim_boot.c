@@ -136,7 +136,10 @@ static void passt_ended(void *data, const boxlite_error *error)
 {
     struct bx_shim *s = data;
     const char *why = error ? boxlite_error_message(error) : "it ended";
-    if (s->phase != BX_PHASE_BOOT) {
+    if (s->phase >= BX_PHASE_STOPPING) {
+        return; /* as it should: it ends with the engine */
+    }
+    if (s->phase == BX_PHASE_RUNNING) {
         bx_warn(&s->log, "net", "the box has lost its network: %s", why);
         return;
     }
