@@ -52,7 +52,8 @@ _Noreturn void agent_fatal(struct agent *a, int errnum, const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     agent_say("%s", text);
-    if (a->io && bx_msg_begin(&a->msg, BX_AG_FAILED) == 0 && bx_msg_str(&a->msg, BX_T_ERROR, text) == 0 &&
+    if (a->io && bx_msg_begin(&a->msg, BX_AG_FAILED) == 0 &&
+        bx_msg_str(&a->msg, BX_T_ERROR, text) == 0 &&
         bx_msg_u64(&a->msg, BX_T_ERRNO, (uint64_t)(errnum < 0 ? -errnum : errnum)) == 0 &&
         bx_conn_msg(a->conn, &a->msg) == 0) {
         (void)bx_conn_io_flush(a->io, bx_deadline_ms(LAST_WORDS_MS));
@@ -86,7 +87,8 @@ static void send_ready(struct agent *a)
     (void)uname(&un);
     (void)clock_gettime(CLOCK_BOOTTIME, &up);
     uint64_t us = (uint64_t)up.tv_sec * 1000000 + (uint64_t)up.tv_nsec / 1000;
-    if (bx_msg_begin(&a->msg, BX_AG_READY) < 0 || bx_msg_str(&a->msg, BX_T_RELEASE, un.release) < 0 ||
+    if (bx_msg_begin(&a->msg, BX_AG_READY) < 0 ||
+        bx_msg_str(&a->msg, BX_T_RELEASE, un.release) < 0 ||
         bx_msg_u64(&a->msg, BX_T_BOOT_US, us) < 0) {
         agent_fatal(a, ENOMEM, "composing a message");
     }

@@ -69,8 +69,9 @@ static int leave_initramfs(struct failure *f)
     if (mkdir("/root", 0755) < 0 && errno != EEXIST) {
         return failure_set(f, errno, "making a new root");
     }
-    if (mount("tmpfs", "/root", "tmpfs", MS_NOSUID, "mode=0755,size=16m") < 0 || chdir("/root") < 0 ||
-        mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0) {
+    if (mount("tmpfs", "/root", "tmpfs", MS_NOSUID, "mode=0755,size=16m") < 0 ||
+        chdir("/root") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 ||
+        chdir("/") < 0) {
         return failure_set(f, errno, "moving to a new root");
     }
     return 0;

@@ -152,7 +152,8 @@ static int complete_env(struct bx_strv *env, const struct child *c, const struct
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(defaults); i++) {
         const char *value = defaults[i][1];
-        if (value && !env_get(env, defaults[i][0]) && bx_strv_setenv(env, defaults[i][0], value) < 0) {
+        if (value && !env_get(env, defaults[i][0]) &&
+            bx_strv_setenv(env, defaults[i][0], value) < 0) {
             return failure_set(f, E2BIG, "environment");
         }
     }

@@ -5,8 +5,8 @@
 #ifndef BX_GUEST_CONFIG_H
 #define BX_GUEST_CONFIG_H
 
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "wire/msg.h"

@@ -38,7 +38,8 @@ static _Noreturn void init_loop(void)
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
-    (void)sigprocmask(SIG_SETMASK, &set, NULL); /* so that none is missed between reaping and waiting */
+    (void)sigprocmask(SIG_SETMASK, &set,
+                      NULL); /* so that none is missed between reaping and waiting */
     (void)prctl(PR_SET_NAME, "init", 0, 0, 0);
     (void)caps_drop_all();
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -50,7 +50,8 @@ static const struct mount_row mount_rows[] = {
     {"sysfs", "/sys", FLAGS | MS_RDONLY, NULL, false},
     {"cgroup2", "/sys/fs/cgroup", FLAGS | MS_RDONLY, NULL, true},
     {"tmpfs", "/dev", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=755,size=65536k", false},
-    {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5", false},
+    {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5",
+     false},
     {"tmpfs", "/dev/shm", FLAGS, "mode=1777,size=50%", false},
     {"mqueue", "/dev/mqueue", FLAGS, NULL, true},
 };
@@ -58,14 +59,23 @@ static const struct mount_row mount_rows[] = {
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
 static const char *const links[][2] = {
-    {"/proc/self/fd", "/dev/fd"},     {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"},
-    {"/proc/self/fd/2", "/dev/stderr"}, {"pts/ptmx", "/dev/ptmx"},       {"/proc/kcore", "/dev/core"},
+    {"/proc/self/fd", "/dev/fd"},       {"/proc/self/fd/0", "/dev/stdin"},
+    {"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"},
+    {"pts/ptmx", "/dev/ptmx"},          {"/proc/kcore", "/dev/core"},
 };
 
 static const char *const masked[] = {
-    "/proc/kcore",         "/proc/keys",        "/proc/latency_stats", "/proc/timer_list",
-    "/proc/timer_stats",   "/proc/sched_debug", "/proc/acpi",          "/proc/scsi",
-    "/proc/asound",        "/sys/firmware",     "/sys/devices/virtual/powercap",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/asound",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
 };
 
 static const char *const read_only[] = {
@@ -112,7 +122,8 @@ static int place_nodes(int fds[], struct failure *f)
         char path[32];
         (void)snprintf(path, sizeof(path), "/dev/%s", nodes[i]);
         _cleanup_close_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 || syscall(SYS_move_mount, fds[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
+        if (fd < 0 ||
+            syscall(SYS_move_mount, fds[i], "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0) {
             return failure_set(f, errno, "placing the container's %s", path);
         }
         bx_close(&fds[i]);
@@ -131,8 +142,9 @@ static int mask(const char *path, struct failure *f)
     if (lstat(path, &st) < 0) {
         return 0; /* this kernel has none */
     }
-    int r = S_ISDIR(st.st_mode) ? mount("tmpfs", path, "tmpfs", FLAGS | MS_RDONLY, "size=0,nr_inodes=2")
-                                : mount("/dev/null", path, NULL, MS_BIND, NULL);
+    int r = S_ISDIR(st.st_mode)
+                ? mount("tmpfs", path, "tmpfs", FLAGS | MS_RDONLY, "size=0,nr_inodes=2")
+                : mount("/dev/null", path, NULL, MS_BIND, NULL);
     return r < 0 ? failure_set(f, errno, "masking %s", path) : 0;
 }
 
@@ -187,7 +199,8 @@ static int write_file(const struct config_file *file, struct failure *f)
         *slash = '/';
     }
     (void)unlink(file->path);
-    _cleanup_close_ int fd = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    _cleanup_close_ int fd =
+        open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     int r = fd < 0 ? -errno : bx_write_full(fd, file->data, file->len);
     return r < 0 ? failure_set(f, r, "writing the container's %s", file->path) : 0;
 }

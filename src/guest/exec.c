@@ -385,7 +385,8 @@ static int watch(struct exec *e, const struct spec *s, struct plumbing *p)
     int r = bx_loop_add_fd(a->loop, e->pidfd, EPOLLIN, on_process, e, &e->process);
     r = r < 0 ? r : bx_loop_add_fd(a->loop, e->reportfd, EPOLLIN, on_report, e, &e->report);
     if (r == 0 && s->timeout_ms > 0) {
-        r = bx_loop_add_timer(a->loop, bx_deadline_ms((int64_t)s->timeout_ms), on_timeout, e, &e->timeout);
+        r = bx_loop_add_timer(a->loop, bx_deadline_ms((int64_t)s->timeout_ms), on_timeout, e,
+                              &e->timeout);
     }
     if (r == 0 && p->in >= 0) {
         r = in_stream_open(&e->in, a, steal_fd(&p->in), BX_CHANNEL(e->id, BX_STREAM_IN), tty);
@@ -410,8 +411,15 @@ static struct exec *make(struct agent *a, uint32_t id)
     if (!e) {
         return NULL;
     }
-    *e = (struct exec){.agent = a, .id = id, .pidfd = -1, .cgroupfd = -1, .reportfd = -1, .ttyfd = -1,
-                       .started = bx_now_mono(), .in.fd = -1, .out = {{.fd = -1}, {.fd = -1}}};
+    *e = (struct exec){.agent = a,
+                       .id = id,
+                       .pidfd = -1,
+                       .cgroupfd = -1,
+                       .reportfd = -1,
+                       .ttyfd = -1,
+                       .started = bx_now_mono(),
+                       .in.fd = -1,
+                       .out = {{.fd = -1}, {.fd = -1}}};
     e->next = a->execs;
     if (e->next) {
         e->next->prev = e;

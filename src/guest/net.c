@@ -120,7 +120,8 @@ int net_setup(const struct config *cfg, struct failure *f)
 {
     _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-        return cfg->net_addr ? failure_set(f, errno, "opening a socket") : 0; /* a kernel without network */
+        return cfg->net_addr ? failure_set(f, errno, "opening a socket")
+                             : 0; /* a kernel without network */
     }
     int r = link_up(fd, "lo");
     if (r < 0 && r != -ENODEV) {

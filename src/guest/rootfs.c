@@ -61,7 +61,8 @@ static int mount_union(struct failure *f)
 {
     /* redirect_dir makes renames of image folders cheap; both need kernel support, so fall back. */
     static const char *const options[] = {
-        "lowerdir=" IMAGE ",upperdir=" UPPER "/upper,workdir=" UPPER "/work,redirect_dir=on,metacopy=off",
+        "lowerdir=" IMAGE ",upperdir=" UPPER "/upper,workdir=" UPPER
+        "/work,redirect_dir=on,metacopy=off",
         "lowerdir=" IMAGE ",upperdir=" UPPER "/upper,workdir=" UPPER "/work",
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(options); i++) {
@@ -79,7 +80,8 @@ int rootfs_mount(const struct config *cfg, struct failure *f)
     for (size_t i = 0; r == 0 && i < BX_ARRAY_SIZE(dirs); i++) {
         r = make_dir(dirs[i], f);
     }
-    r = r < 0 ? r : mount_device(cfg->root_dev, cfg->root_type, IMAGE, MS_RDONLY | MS_NOATIME, NULL, f);
+    r = r < 0 ? r
+              : mount_device(cfg->root_dev, cfg->root_type, IMAGE, MS_RDONLY | MS_NOATIME, NULL, f);
     r = r < 0 ? r : mount_upper(cfg, f);
     return r < 0 ? r : mount_union(f);
 }

@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "guest/streams.h"
 
-#define CHUNK 65536u
 /* Chunks of one stream in a row before others get their turn. */
 #define CHUNKS_MAX 4
 #define SINKS_MAX 256
@@ -26,7 +25,7 @@ struct sink {
 
 static struct sink sinks[SINKS_MAX];
 static size_t next_sink;
-static uint8_t chunk[CHUNK];
+static uint8_t chunk[16384];
 
 static void sink_close(struct sink *k)
 {
@@ -84,21 +83,23 @@ static void out_end_early(struct out_stream *s)
 static bool pump_chunk(struct out_stream *s)
 {
     struct bx_conn *conn = s->agent->conn;
-    size_t want = bx_conn_room(conn, s->channel);
+    size_t want;
     if (s->budget == 0) {
         out_end_early(s);
         return false;
     }
-    if (want == 0) {
-        bx_conn_want(conn, s->channel);
+    void *p = bx_conn_reserve(conn, s->channel, &want);
+    if (!p) {
+        if (bx_conn_room(conn, s->channel) > 0) {
+            agent_fatal(s->agent, ENOMEM, "no memory for a command's output");
+        }
         (void)bx_source_set_events(s->source, 0);
         return false;
     }
-    want = want < CHUNK ? want : CHUNK;
     if (s->budget > 0 && (uint64_t)s->budget < want) {
         want = (size_t)s->budget;
     }
-    ssize_t n = read(s->fd, chunk, want);
+    ssize_t n = read(s->fd, p, want);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         if (s->budget > 0) {
             out_end_early(s);
@@ -111,9 +112,7 @@ static bool pump_chunk(struct out_stream *s)
         out_end(s);
         return false;
     }
-    if (bx_conn_send(conn, s->channel, chunk, (size_t)n) != n) {
-        agent_fatal(s->agent, ENOMEM, "output of a command is lost");
-    }
+    bx_conn_commit(conn, s->channel, (size_t)n);
     s->budget -= s->budget > 0 ? n : 0;
     return true;
 }
@@ -142,8 +141,8 @@ static void on_readable(void *data, uint32_t events)
 int out_stream_open(struct out_stream *s, struct agent *a, int take_fd, uint32_t channel,
                     void (*ended)(void *data), void *data)
 {
-    *s = (struct out_stream){.agent = a, .channel = channel, .fd = take_fd, .budget = -1,
-                             .ended = ended, .data = data};
+    *s = (struct out_stream){
+        .agent = a, .channel = channel, .fd = take_fd, .budget = -1, .ended = ended, .data = data};
     int r = bx_loop_add_fd(a->loop, take_fd, EPOLLIN, on_readable, s, &s->source);
     if (r < 0) {
         bx_close(&s->fd);
@@ -253,8 +252,12 @@ static void on_in_event(void *data, uint32_t events)
 
 int in_stream_open(struct in_stream *s, struct agent *a, int take_fd, uint32_t channel, bool tty)
 {
-    *s = (struct in_stream){.agent = a, .channel = channel, .fd = take_fd, .tty = tty,
-                            .line_start = true, .queue = BX_BUF_INIT(BX_WIRE_WINDOW)};
+    *s = (struct in_stream){.agent = a,
+                            .channel = channel,
+                            .fd = take_fd,
+                            .tty = tty,
+                            .line_start = true,
+                            .queue = BX_BUF_INIT(BX_WIRE_WINDOW)};
     int r = bx_loop_add_fd(a->loop, take_fd, 0, on_in_event, s, &s->source);
     if (r < 0) {
         bx_close(&s->fd);

@@ -144,8 +144,12 @@ int tar_write_header(struct bx_buf *b, const struct tar_entry *e)
     struct bx_buf pax = BX_BUF_INIT(EXTENSION_MAX);
     int r = fill(&h, e, &pax);
     if (r == 0 && pax.len > 0) {
-        struct raw x = {.name = "pax", .mode = "0000644", .uid = "0000000", .gid = "0000000",
-                        .mtime = "00000000000", .type = 'x'};
+        struct raw x = {.name = "pax",
+                        .mode = "0000644",
+                        .uid = "0000000",
+                        .gid = "0000000",
+                        .mtime = "00000000000",
+                        .type = 'x'};
         (void)put_octal(x.size, sizeof(x.size), pax.len);
         r = put_block(b, &x);
         r = r < 0 ? r : bx_buf_append(b, bx_buf_data(&pax), pax.len);
@@ -280,7 +284,8 @@ static int set_string(char **field, const char *value)
     return 0;
 }
 
-static int apply_record(struct tar_reader *r, struct extension *x, const char *key, const char *value)
+static int apply_record(struct tar_reader *r, struct extension *x, const char *key,
+                        const char *value)
 {
     bool good = true;
     if (bx_streq(key, "path")) {
@@ -311,7 +316,8 @@ static int parse_pax(struct tar_reader *r, struct extension *x, char *p, size_t 
         while (digits < left && digits < 7 && p[digits] >= '0' && p[digits] <= '9') {
             len = len * 10 + (size_t)(p[digits++] - '0');
         }
-        if (digits == 0 || len > left || len < digits + 3 || p[digits] != ' ' || p[len - 1] != '\n') {
+        if (digits == 0 || len > left || len < digits + 3 || p[digits] != ' ' ||
+            p[len - 1] != '\n') {
             return bad(r, "a pax record has a bad length");
         }
         p[len - 1] = 0;
@@ -356,7 +362,8 @@ static int read_gnu_name(struct tar_reader *r, uint64_t size, char **field)
 static char *plain_name(const struct raw *h)
 {
     int len = (int)strnlen(h->name, sizeof(h->name));
-    int prefix = memcmp(h->magic, "ustar\0", 6) == 0 ? (int)strnlen(h->prefix, sizeof(h->prefix)) : 0;
+    int prefix =
+        memcmp(h->magic, "ustar\0", 6) == 0 ? (int)strnlen(h->prefix, sizeof(h->prefix)) : 0;
     return prefix > 0 ? bx_asprintf("%.*s/%.*s", prefix, h->prefix, len, h->name)
                       : bx_asprintf("%.*s", len, h->name);
 }
@@ -407,7 +414,9 @@ static int read_entry(struct tar_reader *r, struct extension *x)
         uint64_t size, sum;
         int k = r->read(r->data, &h, sizeof(h));
         if (k < 0) {
-            return k == -ENODATA && first ? 0 : k == -ENODATA ? bad(r, "the archive is cut off") : k;
+            return k == -ENODATA && first ? 0
+                   : k == -ENODATA        ? bad(r, "the archive is cut off")
+                                          : k;
         }
         if (memcmp(&h, &zero, sizeof(h)) == 0) {
             return first ? 0 : bad(r, "an extension header without its entry");

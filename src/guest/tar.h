@@ -28,7 +28,7 @@ enum tar_type {
 };
 
 struct tar_entry {
-    char type; /* enum tar_type */
+    char type;  /* enum tar_type */
     char *name; /* owned by the reader or, when writing, by the caller */
     char *link;
     uint32_t mode; /* permission bits */

@@ -103,12 +103,14 @@ static int open_parent(struct in *in, char *name, const char **base)
 static int set_owner(int dirfd, const char *base, const struct tar_entry *e)
 {
     /* An ordinary user owns what it makes. */
-    return fchownat(dirfd, base, e->uid, e->gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != EPERM ? -errno : 0;
+    return fchownat(dirfd, base, e->uid, e->gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != EPERM ? -errno
+                                                                                            : 0;
 }
 
 static void set_mtime(int dirfd, const char *base, const struct tar_entry *e)
 {
-    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = e->mtime, .tv_nsec = e->mtime_nsec}};
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
+                                {.tv_sec = e->mtime, .tv_nsec = e->mtime_nsec}};
     (void)utimensat(dirfd, base, times, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -130,10 +132,12 @@ static int take_data(struct in *in, int fd, uint64_t size, int *write_error)
     return pad > 0 && read_stdin(NULL, in->chunk, pad) < 0 ? -EBADMSG : 0;
 }
 
-static int make_file(struct in *in, int dirfd, const char *base, const struct tar_entry *e, int *taken)
+static int make_file(struct in *in, int dirfd, const char *base, const struct tar_entry *e,
+                     int *taken)
 {
     int error = 0;
-    _cleanup_close_ int fd = openat(dirfd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    _cleanup_close_ int fd =
+        openat(dirfd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return -errno;
     }
@@ -159,7 +163,8 @@ static void remember_dir(struct in *in, const struct tar_entry *e)
         }
         in->dirs = dirs;
     }
-    struct late_dir d = {.name = strdup(e->name), .mode = e->mode,
+    struct late_dir d = {.name = strdup(e->name),
+                         .mode = e->mode,
                          .mtime = {.tv_sec = e->mtime, .tv_nsec = e->mtime_nsec}};
     if (d.name) {
         in->dirs[in->ndirs++] = d;
@@ -212,7 +217,8 @@ static int make_special(int dirfd, const char *base, const struct tar_entry *e)
     return r == 0 && fchmodat(dirfd, base, e->mode, 0) < 0 ? -errno : r;
 }
 
-static int make_node(struct in *in, int dirfd, const char *base, const struct tar_entry *e, int *taken)
+static int make_node(struct in *in, int dirfd, const char *base, const struct tar_entry *e,
+                     int *taken)
 {
     if (e->type != TAR_DIR && unlinkat(dirfd, base, 0) < 0 && errno != ENOENT) {
         return -errno;
@@ -269,7 +275,8 @@ static void finish_dirs(struct in *in)
     for (size_t i = in->ndirs; i-- > 0;) {
         struct late_dir *d = &in->dirs[i];
         struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, d->mtime};
-        _cleanup_close_ int fd = open_in_root(in->root, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+        _cleanup_close_ int fd =
+            open_in_root(in->root, d->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         if (fd < 0 || fchmod(fd, d->mode) < 0 || futimens(fd, times) < 0) {
             (void)complain(in, d->name, "mode and time", fd < 0 ? fd : errno);
         }

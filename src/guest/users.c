@@ -72,7 +72,8 @@ static bool next_line(const char **p, struct text *line)
 }
 
 /* name:x:uid:gid:gecos:home:shell. A name wins over a number that looks the same. */
-static bool find_user(const char *passwd, struct text who, bool by_id, struct user *u, struct text *name)
+static bool find_user(const char *passwd, struct text who, bool by_id, struct user *u,
+                      struct text *name)
 {
     struct text line, f[FIELDS_MAX];
     uint32_t want = 0, uid, gid;
@@ -162,7 +163,8 @@ int users_resolve(const char *spec, const char *passwd, const char *group, struc
         } else if (text_is(who, "root")) {
             u.uid = 0; /* an image without /etc/passwd still has one */
         } else {
-            return failure_say(f, EINVAL, "unable to find user %.*s: no matching entries in passwd file",
+            return failure_say(f, EINVAL,
+                               "unable to find user %.*s: no matching entries in passwd file",
                                (int)(who.len < 64 ? who.len : 64), who.p);
         }
     }

@@ -107,3 +107,27 @@ void bx_channels_done(struct bx_channels *t)
     free(t->slots);
     *t = (struct bx_channels){0};
 }
+
+void bx_channel_enqueue(struct bx_channel_queue *q, struct bx_channel *ch)
+{
+    if (ch->starved) {
+        return;
+    }
+    ch->starved = true;
+    ch->next = NULL;
+    ch->prev = q->last;
+    *(q->last ? &q->last->next : &q->first) = ch;
+    q->last = ch;
+}
+
+void bx_channel_dequeue(struct bx_channel_queue *q, struct bx_channel *ch)
+{
+    if (!ch->starved) {
+        return;
+    }
+    *(ch->prev ? &ch->prev->next : &q->first) = ch->next;
+    *(ch->next ? &ch->next->prev : &q->last) = ch->prev;
+    ch->starved = false;
+    ch->next = NULL;
+    ch->prev = NULL;
+}

@@ -21,8 +21,8 @@ struct bx_channel {
     bool short_credit;    /* a send took less than all for want of credit */
     bool eof_sent;
     bool eof_seen;
-    bool reset_sent; /* we dropped the peer's stream */
-    bool reset_seen; /* the peer dropped ours: sends are swallowed */
+    bool reset_sent;         /* we dropped the peer's stream */
+    bool reset_seen;         /* the peer dropped ours: sends are swallowed */
     struct bx_channel *next; /* queue of the starved */
     struct bx_channel *prev;
 };
@@ -32,6 +32,15 @@ struct bx_channels {
     size_t size; /* power of two, or 0 */
     size_t used;
 };
+
+/* Those who wait for room in the output: first come, first served. */
+struct bx_channel_queue {
+    struct bx_channel *first;
+    struct bx_channel *last;
+};
+
+void bx_channel_enqueue(struct bx_channel_queue *q, struct bx_channel *ch); /* if it is not in it */
+void bx_channel_dequeue(struct bx_channel_queue *q, struct bx_channel *ch); /* if it is in it */
 
 struct bx_channel *bx_channels_find(const struct bx_channels *t, uint32_t id);
 /* 0, -EEXIST, -EMFILE, -ENOMEM */

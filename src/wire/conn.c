@@ -46,8 +46,7 @@ struct bx_conn {
 
     struct bx_buf out;
     struct bx_channels channels;
-    struct bx_channel *starved_first; /* first come, first served */
-    struct bx_channel *starved_last;
+    struct bx_channel_queue starved;
 };
 
 static void destroy(struct bx_conn *c)
@@ -110,30 +109,6 @@ static int put_hello(struct bx_conn *c, enum bx_wire_role self)
     bx_put_le32(hello + 4, BX_WIRE_VERSION);
     bx_put_le32(hello + 8, self);
     return put_frame(c, BX_FRAME_HELLO, 0, hello, sizeof(hello));
-}
-
-static void starve(struct bx_conn *c, struct bx_channel *ch)
-{
-    if (ch->starved) {
-        return;
-    }
-    ch->starved = true;
-    ch->next = NULL;
-    ch->prev = c->starved_last;
-    *(c->starved_last ? &c->starved_last->next : &c->starved_first) = ch;
-    c->starved_last = ch;
-}
-
-static void unstarve(struct bx_conn *c, struct bx_channel *ch)
-{
-    if (!ch->starved) {
-        return;
-    }
-    *(ch->prev ? &ch->prev->next : &c->starved_first) = ch->next;
-    *(ch->next ? &ch->next->prev : &c->starved_last) = ch->prev;
-    ch->starved = false;
-    ch->next = NULL;
-    ch->prev = NULL;
 }
 
 static size_t out_room(const struct bx_conn *c)
@@ -216,7 +191,7 @@ static int on_reset(struct bx_conn *c, const uint8_t *p)
         return 0;
     }
     bool waiting = ch->starved || ch->short_credit;
-    unstarve(c, ch);
+    bx_channel_dequeue(&c->starved, ch);
     ch->short_credit = false;
     ch->reset_seen = true;
     if (c->ops.reset) {
@@ -408,17 +383,17 @@ void bx_conn_written(struct bx_conn *c, size_t n)
     } else {
         empty(&c->out, OUT_KEEP);
     }
-    if (c->out.len > BX_CONN_OUT_SOFT / 2 || !c->starved_first) {
+    if (c->out.len > BX_CONN_OUT_SOFT / 2 || !c->starved.first) {
         return;
     }
     /* Those who wait now get one turn each; who starves again waits for the next drain. */
-    struct bx_channel *last = c->starved_last;
+    struct bx_channel *last = c->starved.last;
     uint32_t last_id = last->id;
     c->depth++;
-    while (!stopped(c) && c->starved_first && out_room(c) > 0) {
-        struct bx_channel *ch = c->starved_first;
+    while (!stopped(c) && c->starved.first && out_room(c) > 0) {
+        struct bx_channel *ch = c->starved.first;
         uint32_t id = ch->id;
-        unstarve(c, ch);
+        bx_channel_dequeue(&c->starved, ch);
         if (ch->send_credit == 0 && !ch->reset_seen) {
             ch->short_credit = true;
         } else if (c->ops.writable) {
@@ -451,7 +426,7 @@ void bx_conn_close(struct bx_conn *c, uint32_t channel)
     if (!ch) {
         return;
     }
-    unstarve(c, ch);
+    bx_channel_dequeue(&c->starved, ch);
     bx_channels_remove(&c->channels, ch);
     /* The rest of a frame under way must not reach a new channel of the same number. */
     if (c->nhead == BX_FRAME_HEADER && c->frame.channel == channel) {
@@ -487,7 +462,7 @@ static void wait_writable(struct bx_conn *c, struct bx_channel *ch)
     if (ch->send_credit == 0) {
         ch->short_credit = true;
     } else {
-        starve(c, ch);
+        bx_channel_enqueue(&c->starved, ch);
     }
 }
 
@@ -499,29 +474,56 @@ void bx_conn_want(struct bx_conn *c, uint32_t channel)
     }
 }
 
+/* Room for the payload of one DATA frame of at most max bytes. */
+static uint8_t *reserve(struct bx_conn *c, struct bx_channel *ch, size_t max, size_t *len)
+{
+    size_t room = room_of(c, ch);
+    room = room < max ? room : max;
+    *len = room < BX_FRAME_DATA_MAX ? room : BX_FRAME_DATA_MAX;
+    uint8_t *p = room > 0 ? bx_buf_reserve(&c->out, BX_FRAME_HEADER + *len) : NULL;
+    if (!p && ch && !ch->eof_sent) {
+        wait_writable(c, ch); /* memory may be there again when the queue has been written */
+    }
+    return p ? p + BX_FRAME_HEADER : NULL;
+}
+
+void *bx_conn_reserve(struct bx_conn *c, uint32_t channel, size_t *len)
+{
+    return reserve(c, bx_channels_find(&c->channels, channel), BX_FRAME_DATA_MAX, len);
+}
+
+static void commit(struct bx_conn *c, struct bx_channel *ch, size_t n)
+{
+    struct bx_frame f = {.length = (uint32_t)n, .channel = ch->id, .type = BX_FRAME_DATA};
+    bx_frame_encode(&f, bx_buf_data(&c->out) + c->out.len);
+    bx_buf_commit(&c->out, BX_FRAME_HEADER + n);
+    ch->send_credit -= (uint32_t)n;
+}
+
+void bx_conn_commit(struct bx_conn *c, uint32_t channel, size_t n)
+{
+    struct bx_channel *ch = bx_channels_find(&c->channels, channel);
+    if (ch && n > 0 && !ch->reset_seen) { /* what is not committed was never queued */
+        commit(c, ch, n);
+    }
+}
+
 ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size_t len)
 {
     struct bx_channel *ch = bx_channels_find(&c->channels, channel);
     if (c->error < 0 || !ch || ch->eof_sent) {
         return c->error < 0 ? c->error : !ch ? -ENOENT : -EPIPE;
     }
-    if (ch->reset_seen) {
-        return (ssize_t)len;
-    }
-    const uint8_t *p = data;
-    size_t sent = 0;
-    for (size_t room; sent < len && (room = room_of(c, ch)) > 0;) {
-        size_t n = len - sent < room ? len - sent : room;
-        n = n < BX_FRAME_DATA_MAX ? n : BX_FRAME_DATA_MAX;
-        int r = put_frame(c, BX_FRAME_DATA, channel, p + sent, n);
-        if (r < 0) {
-            return sent > 0 ? (ssize_t)sent : r;
+    size_t sent = ch->reset_seen ? len : 0;
+    while (sent < len) {
+        size_t n;
+        uint8_t *p = reserve(c, ch, len - sent, &n);
+        if (!p) {
+            break;
         }
-        ch->send_credit -= (uint32_t)n;
+        memcpy(p, (const uint8_t *)data + sent, n);
+        commit(c, ch, n);
         sent += n;
-    }
-    if (sent < len) {
-        wait_writable(c, ch);
     }
     return (ssize_t)sent;
 }
@@ -535,7 +537,7 @@ int bx_conn_send_eof(struct bx_conn *c, uint32_t channel)
     int r = put_frame(c, BX_FRAME_EOF, channel, NULL, 0);
     if (r == 0) {
         ch->eof_sent = true;
-        unstarve(c, ch);
+        bx_channel_dequeue(&c->starved, ch);
         ch->short_credit = false;
     }
     return r;

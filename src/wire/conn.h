@@ -62,7 +62,7 @@ void bx_conn_written(struct bx_conn *c, size_t n);
 /* Queues a message made with msg.h. 0, -ENOBUFS (peer does not read), -ENOMEM, or the sticky error. */
 int bx_conn_msg(struct bx_conn *c, const struct bx_buf *msg);
 
-int bx_conn_open(struct bx_conn *c, uint32_t channel); /* 0, -EEXIST, -EMFILE, -ENOMEM */
+int bx_conn_open(struct bx_conn *c, uint32_t channel);   /* 0, -EEXIST, -EMFILE, -ENOMEM */
 void bx_conn_close(struct bx_conn *c, uint32_t channel); /* forgets it; no frame is sent */
 bool bx_conn_is_open(const struct bx_conn *c, uint32_t channel);
 /* Bytes that bx_conn_send() would take now. Who asks first and gets 0 orders a writable() by
@@ -72,6 +72,10 @@ void bx_conn_want(struct bx_conn *c, uint32_t channel);
 /* Queues bytes: the number taken (may be 0: wait for writable()), or -errno: -ENOENT not open, -EPIPE
  * after its EOF, the sticky error. */
 ssize_t bx_conn_send(struct bx_conn *c, uint32_t channel, const void *data, size_t len);
+/* The same without a copy: room for at most BX_FRAME_DATA_MAX bytes, to be filled (read into) and
+ * committed, or forgotten by any other call. NULL: none now; writable() comes, as for a send. */
+void *bx_conn_reserve(struct bx_conn *c, uint32_t channel, size_t *len);
+void bx_conn_commit(struct bx_conn *c, uint32_t channel, size_t n);
 /* Takes its place behind what was sent. -EPIPE the second time. */
 int bx_conn_send_eof(struct bx_conn *c, uint32_t channel);
 /* The receiver has dealt with n bytes: credit goes back (batched until a quarter window). -EINVAL: more

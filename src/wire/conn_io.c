@@ -160,8 +160,8 @@ static void on_kick(void *data)
     leave(io);
 }
 
-int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn, bx_conn_closed_fn closed,
-                   void *data, struct bx_conn_io **ret)
+int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn,
+                   bx_conn_closed_fn closed, void *data, struct bx_conn_io **ret)
 {
     struct bx_conn_io *io = calloc(1, sizeof(*io));
     uint8_t *buf = malloc(READ_SIZE);
@@ -169,8 +169,12 @@ int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn, bx_c
     if (r == 0) {
         int type;
         socklen_t len = sizeof(type);
-        *io = (struct bx_conn_io){.loop = loop, .conn = conn, .closed_fn = closed, .data = data,
-                                  .fd = take_fd, .buf = buf};
+        *io = (struct bx_conn_io){.loop = loop,
+                                  .conn = conn,
+                                  .closed_fn = closed,
+                                  .data = data,
+                                  .fd = take_fd,
+                                  .buf = buf};
         io->socket = getsockopt(take_fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
         r = bx_loop_add_fd(loop, take_fd, EPOLLIN, on_event, io, &io->source);
     }

@@ -17,8 +17,8 @@ struct bx_conn_io;
 typedef void (*bx_conn_closed_fn)(void *data, int error);
 
 /* Takes fd (made non-blocking); conn is borrowed. */
-int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn, bx_conn_closed_fn closed,
-                   void *data, struct bx_conn_io **ret);
+int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn,
+                   bx_conn_closed_fn closed, void *data, struct bx_conn_io **ret);
 void bx_conn_io_free(struct bx_conn_io *io); /* closes the descriptor; accepts NULL */
 /* Call after queueing something outside of this conn's callbacks. Cheap; schedules one flush. */
 void bx_conn_io_kick(struct bx_conn_io *io);

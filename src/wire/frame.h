@@ -18,18 +18,20 @@
 
 #define BX_WIRE_VERSION 1
 #define BX_FRAME_HEADER 12u
-#define BX_FRAME_DATA_MAX (64u * 1024u)      /* payload of DATA */
+#define BX_FRAME_DATA_MAX (64u * 1024u)       /* payload of DATA */
 #define BX_FRAME_MSG_MAX (4u * 1024u * 1024u) /* payload of MSG: argv and env of an exec */
 /* Bytes a sender may have under way on a channel before the receiver grants more. */
 #define BX_WIRE_WINDOW (1024u * 1024u)
 
 enum bx_frame_type {
-    BX_FRAME_HELLO = 1,  /* channel 0, first frame each way: u32 magic "BXL1", u32 version, u32 role */
-    BX_FRAME_MSG = 2,    /* channel 0: a message, see msg.h */
+    BX_FRAME_HELLO =
+        1,            /* channel 0, first frame each way: u32 magic "BXL1", u32 version, u32 role */
+    BX_FRAME_MSG = 2, /* channel 0: a message, see msg.h */
     BX_FRAME_DATA = 3,   /* bytes of a stream, never none */
     BX_FRAME_EOF = 4,    /* no more DATA on this channel; no payload */
     BX_FRAME_CREDIT = 5, /* u32, never 0: the receiver takes so many bytes more */
-    BX_FRAME_RESET = 6,  /* the receiver wants no more of it (counts as endless credit, DATA is dropped) */
+    BX_FRAME_RESET =
+        6, /* the receiver wants no more of it (counts as endless credit, DATA is dropped) */
 };
 
 #define BX_WIRE_MAGIC 0x314c5842u /* "BXL1" */

@@ -23,6 +23,8 @@ enum { BX_STREAM_IN = 0, BX_STREAM_OUT = 1, BX_STREAM_ERR = 2 };
 /* The name of the virtio-serial port that carries link 1: /sys/class/virtio-ports/vportNpM/name */
 #define BX_AGENT_PORT "org.boxlite.agent"
 
+/* The comments are the specification, their layout is ours. */
+/* clang-format off */
 enum bx_msg_type {
     /* shim -> agent */
     BX_AG_CONFIGURE = 1, /* once, first: ROOT_DEV, ROOT_TYPE, UPPER_DEV, UPPER_TYPE, HOSTNAME, CLOCK_NS, FILE*,
@@ -124,6 +126,7 @@ enum bx_tag {
     BX_T_CPU_US = 53,
     BX_T_PIDS = 54,
 };
+/* clang-format on */
 
 /* BX_T_FLAGS of an exec */
 #define BX_EXEC_TTY 1u

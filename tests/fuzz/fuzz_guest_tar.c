@@ -39,10 +39,9 @@ static void again(const struct tar_entry *e)
     }
     struct input in = {bx_buf_data(&b), b.len};
     struct tar_reader r = {.read = take, .data = &in};
-    if (tar_read_header(&r) != 1 || strcmp(r.entry.name, e->name) != 0 || r.entry.type != e->type
-        || strcmp(r.entry.link, e->link) != 0 || r.entry.size != e->size
-        || r.entry.mode != e->mode || r.entry.mtime != e->mtime || r.entry.uid != e->uid
-        || in.left != 0) {
+    if (tar_read_header(&r) != 1 || strcmp(r.entry.name, e->name) != 0 || r.entry.type != e->type ||
+        strcmp(r.entry.link, e->link) != 0 || r.entry.size != e->size || r.entry.mode != e->mode ||
+        r.entry.mtime != e->mtime || r.entry.uid != e->uid || in.left != 0) {
         abort();
     }
     tar_reader_done(&r);
@@ -53,8 +52,8 @@ static bool is_plain(const struct tar_entry *e)
 {
     /* Others are read as files, or are not read back under a name that ends like a folder's. */
     size_t len = strlen(e->name);
-    return strchr("0123456", e->type) && e->type && len > 0 && e->name[len - 1] != '/'
-           && e->mtime >= 0;
+    return strchr("0123456", e->type) && e->type && len > 0 && e->name[len - 1] != '/' &&
+           e->mtime >= 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -16,7 +16,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CONSUME = 1, SEND = 2, RESET = 4, CLOSE = 8, FREE = 16, ANSWER = 32, PIECES = 64, SHIM = 128 };
+enum {
+    CONSUME = 1,
+    SEND = 2,
+    RESET = 4,
+    CLOSE = 8,
+    FREE = 16,
+    ANSWER = 32,
+    PIECES = 64,
+    SHIM = 128
+};
 
 struct user {
     struct bx_conn *conn;

@@ -15,8 +15,8 @@ static void copy_field(struct bx_buf *b, const struct bx_field *f, const uint8_t
 {
     char *s = NULL;
     uint64_t v;
-    if (f->data < data || f->len > size || f->data + f->len > data + size
-        || bx_msg_bytes(b, f->tag, f->data, f->len) < 0) {
+    if (f->data < data || f->len > size || f->data + f->len > data + size ||
+        bx_msg_bytes(b, f->tag, f->data, f->len) < 0) {
         abort();
     }
     if (bx_field_str(f, &s) == 0 && strlen(s) != f->len) {

@@ -53,9 +53,13 @@ TEST(what_an_exec_may_not_say)
         const void *data;
         size_t len;
     } rows[] = {
-        {BX_T_ARG, "a\0b", 3},       {BX_T_ENV, "a\0b", 3},  {BX_T_CWD, "\0", 1},
-        {BX_T_FLAGS, "1234567", 7},  {BX_T_ROWS, "\0\0\1\0\0\0\0\0", 8},
-        {BX_T_RLIMIT, "short", 5},   {BX_T_EXEC, "\0\0\0\0\0\0\0\0", 8},
+        {BX_T_ARG, "a\0b", 3},
+        {BX_T_ENV, "a\0b", 3},
+        {BX_T_CWD, "\0", 1},
+        {BX_T_FLAGS, "1234567", 7},
+        {BX_T_ROWS, "\0\0\1\0\0\0\0\0", 8},
+        {BX_T_RLIMIT, "short", 5},
+        {BX_T_EXEC, "\0\0\0\0\0\0\0\0", 8},
         {BX_T_EXEC, "\0\0\0\x10\0\0\0\0", 8},
         {BX_T_RLIMIT, "\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24},
     };

@@ -55,8 +55,13 @@ static size_t round_trip(const struct tar_entry *e)
 TEST(plain_entries_take_one_block)
 {
     char name[101] = {0};
-    struct tar_entry e = {.type = TAR_FILE, .name = (char *)"dir/file", .mode = 04755, .uid = 1000,
-                          .gid = 100, .size = 12345, .mtime = 1700000000};
+    struct tar_entry e = {.type = TAR_FILE,
+                          .name = (char *)"dir/file",
+                          .mode = 04755,
+                          .uid = 1000,
+                          .gid = 100,
+                          .size = 12345,
+                          .mtime = 1700000000};
     ASSERT_EQ(round_trip(&e), 1);
     memset(name, 'n', 100);
     e.name = name;
@@ -75,12 +80,16 @@ TEST(what_does_not_fit_comes_back_all_the_same)
     name[sizeof(name) - 1] = 0;
     memset(link, 'l', sizeof(link) - 1);
     link[sizeof(link) - 1] = 0;
-    struct tar_entry e = {.type = TAR_FILE, .name = name, .size = UINT64_C(1) << 40,
-                          .uid = UINT32_MAX - 1, .gid = 3000000, .mtime = INT64_C(1) << 40,
+    struct tar_entry e = {.type = TAR_FILE,
+                          .name = name,
+                          .size = UINT64_C(1) << 40,
+                          .uid = UINT32_MAX - 1,
+                          .gid = 3000000,
+                          .mtime = INT64_C(1) << 40,
                           .mtime_nsec = 123456789};
     ASSERT_GT(round_trip(&e), 2);
-    e = (struct tar_entry){.type = TAR_SYMLINK, .name = name, .link = link, .mtime = -1000,
-                           .mtime_nsec = 0};
+    e = (struct tar_entry){
+        .type = TAR_SYMLINK, .name = name, .link = link, .mtime = -1000, .mtime_nsec = 0};
     ASSERT_GT(round_trip(&e), 2);
     /* Lengths around the change of a record's number of digits. */
     for (size_t len = 80; len < 130; len++) {
@@ -131,8 +140,8 @@ TEST(reading_survives_failing_allocations)
     TORTURE
     {
         _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
-        struct tar_entry e = {.type = TAR_SYMLINK, .name = (char *)"a", .link = (char *)"b",
-                              .mtime_nsec = 1};
+        struct tar_entry e = {
+            .type = TAR_SYMLINK, .name = (char *)"a", .link = (char *)"b", .mtime_nsec = 1};
         int r = tar_write_header(&b, &e);
         if (r == 0) {
             r = read_first(bx_buf_data(&b), b.len);

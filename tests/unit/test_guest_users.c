@@ -72,8 +72,10 @@ TEST(an_explicit_group_replaces_the_memberships)
 TEST(what_is_not_there_is_refused)
 {
     static const char *const bad[] = {
-        "stranger", "short", "words", "huge", "negative", "4294967295", "99999999999", "-1",
-        "user:strangers", "user:damaged", "user:damaged2", "user:4294967295", " user", "1 2",
+        "stranger",       "short",        "words",         "huge",
+        "negative",       "4294967295",   "99999999999",   "-1",
+        "user:strangers", "user:damaged", "user:damaged2", "user:4294967295",
+        " user",          "1 2",
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct user u = {.uid = 12345};

@@ -138,7 +138,8 @@ static void close_pair(struct peer *a, struct peer *b)
     bx_conn_free(b->conn);
 }
 
-static int feed_frame(struct peer *p, uint8_t type, uint32_t channel, const void *data, uint32_t len)
+static int feed_frame(struct peer *p, uint8_t type, uint32_t channel, const void *data,
+                      uint32_t len)
 {
     struct bx_frame f = {.length = len, .channel = channel, .type = type};
     uint8_t head[BX_FRAME_HEADER];
@@ -398,6 +399,33 @@ TEST(a_slow_channel_does_not_hold_back_another)
     close_pair(&a, &b);
 }
 
+TEST(bytes_written_in_place_arrive_and_count)
+{
+    struct peer a, b;
+    size_t len, total = 0;
+    void *p;
+    open_pair(&a, &b);
+    b.consume = false;
+    ASSERT_NOT_NULL(bx_conn_reserve(a.conn, CH, &len)); /* forgotten */
+    ASSERT_EQ(bx_conn_send(a.conn, CH, "xy", 2), 2);
+    while ((p = bx_conn_reserve(a.conn, CH, &len))) {
+        ASSERT_LE(len, BX_FRAME_DATA_MAX);
+        memset(p, 'x', len);
+        bx_conn_commit(a.conn, CH, len);
+        total += len;
+        ASSERT_EQ(pass(&a, &b, 70000), 0);
+    }
+    ASSERT_EQ(b.received, BX_WIRE_WINDOW);
+    ASSERT_EQ(total + 2, BX_WIRE_WINDOW);
+    ASSERT_EQ(bx_conn_consumed(b.conn, CH, BX_WIRE_WINDOW), 0);
+    ASSERT_EQ(settle(&a, &b), 0);
+    ASSERT_EQ(a.writables, 1);
+    bx_conn_commit(a.conn, CH, 0);
+    ASSERT_NULL(bx_conn_reserve(a.conn, CH + 1, &len));
+    bx_conn_commit(a.conn, CH + 1, 5);
+    close_pair(&a, &b);
+}
+
 /* ---- end, reset, close ------------------------------------------------------------------------- */
 
 TEST(nothing_follows_an_end)
@@ -626,11 +654,11 @@ TEST(a_whole_exchange_survives_failing_allocations)
     {
         _cleanup_buf_ struct bx_buf m = BX_BUF_INIT(1000);
         struct peer a = {.consume = true}, b = {.consume = true};
-        bool good = bx_conn_new(BX_ROLE_SHIM, BX_ROLE_AGENT, &ops, &a, &a.conn) == 0
-                    && bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &ops, &b, &b.conn) == 0
-                    && bx_conn_open(a.conn, CH) == 0 && bx_conn_open(b.conn, CH) == 0
-                    && bx_msg_begin(&m, 3) == 0 && bx_conn_msg(a.conn, &m) == 0
-                    && bx_conn_send(a.conn, CH, "abc", 3) == 3;
+        bool good = bx_conn_new(BX_ROLE_SHIM, BX_ROLE_AGENT, &ops, &a, &a.conn) == 0 &&
+                    bx_conn_new(BX_ROLE_AGENT, BX_ROLE_SHIM, &ops, &b, &b.conn) == 0 &&
+                    bx_conn_open(a.conn, CH) == 0 && bx_conn_open(b.conn, CH) == 0 &&
+                    bx_msg_begin(&m, 3) == 0 && bx_conn_msg(a.conn, &m) == 0 &&
+                    bx_conn_send(a.conn, CH, "abc", 3) == 3;
         size_t len = 0;
         if (good) {
             const uint8_t *p = bx_conn_pending(a.conn, &len);

@@ -24,17 +24,16 @@ def _numbers():
     """Message and tag numbers of src/wire/proto.h, the one place where they are written."""
     with open(os.path.join(ROOT, "src/wire/proto.h")) as f:
         text = f.read()
-    return {m[1]: int(m[2]) for m in re.finditer(r"\bBX_((?:AG|SH|T)_\w+) = (\d+)", text)}
+    return {m[1]: int(m[2]) for m in re.finditer(r"\bBX_((?:AG|SH|T)_\w+)\s*=\s*(\d+)", text)}
 
 
 N = _numbers()
 TAGS = {v: k[2:] for k, v in N.items() if k.startswith("T_")}
 MESSAGES = {v: k[3:] for k, v in N.items() if k.startswith("AG_")}
-NUMBERS = {
+NUMBERS = set(
     "REQUEST EXEC FLAGS ROWS COLS TIMEOUT_MS SIGNO CODE EXIT_FLAGS WALL_US USER_US SYSTEM_US MAX_RSS "
-    "START_ERROR PID ERRNO CLOCK_NS NET_MTU BOOT_US LEVEL MEM_TOTAL MEM_FREE CPU_US PIDS"
-}
-NUMBERS = set(next(iter(NUMBERS)).split())
+    "START_ERROR PID ERRNO CLOCK_NS NET_MTU BOOT_US LEVEL MEM_TOTAL MEM_FREE CPU_US PIDS".split()
+)
 
 
 def frame(kind, channel=0, payload=b""):
