@@ -366,9 +366,8 @@ int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *r)
     const char *failure = exec ? boxlite_exec_failure(exec) : NULL;
 
     if (r->flags & BOXLITE_EXIT_BOX_LOST) {
-        return cli_error_hint(
-            "its shim.log and console.log are in the box's folder; see: boxlite inspect", "%s",
-            failure ? failure : "the box ended before the command did");
+        return cli_error_hint("see shim.log and console.log in the box's folder", "%s",
+                              failure ? failure : "the box ended before the command did");
     }
     if (r->flags & BOXLITE_EXIT_NOT_STARTED) {
         (void)cli_error("cannot start the command: %s", failure ? failure : "no reason given");
@@ -378,6 +377,9 @@ int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *r)
     } else if (r->flags & BOXLITE_EXIT_OOM_KILLED) {
         (void)cli_error_hint("give the box more with --memory",
                              "the box ran out of memory and the command was killed");
+    } else if (failure) { /* what was shown is not all: that must not look like success */
+        return cli_error_hint("is there space where the home directory is? see: boxlite info",
+                              "the command was %s", failure);
     }
     return r->exit_code;
 }

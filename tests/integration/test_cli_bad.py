@@ -71,7 +71,7 @@ def test_no_space(home, tmp_path):
         works(cli)
         used = sum(f.stat().st_blocks * 512 for f in small.rglob("*") if f.is_file())
         subprocess.run(["mount", "-o", f"remount,size={used + (24 << 20)}", small], check=True)
-        done = cli.run("run", "--rm", IMAGE, "sh", "-c", "head -c 200M /dev/urandom > /root/big && sync", timeout=180)
+        done = cli.run("run", "--rm", IMAGE, "sh", "-c", "head -c 60M /dev/zero > /root/big && sync", timeout=180)
         assert done.returncode != 0
         subprocess.run(["mount", "-o", "remount,size=2g", small], check=True)
         works(cli)
@@ -153,11 +153,9 @@ def test_missing_root_image_is_built_anew(own):
     works(own)
 
 
-def test_missing_qemu(vm, tmp_path):
-    for program in os.listdir("/usr/bin"):
-        if not program.startswith("qemu-"):
-            (tmp_path / program).symlink_to(f"/usr/bin/{program}")
-    said = vm.fails("run", "--rm", "--engine", "qemu", IMAGE, "true", env={"PATH": str(tmp_path)})
+@pytest.mark.parametrize("engine", ["auto", "qemu"])
+def test_missing_qemu(vm, engine):
+    said = vm.fails("run", "--rm", "--engine", engine, IMAGE, "true", env={"BOXLITE_QEMU": "/no/such/qemu"})
     assert "qemu" in said and "hint: " in said
     assert vm.boxes() == []
     works(vm)
@@ -202,11 +200,8 @@ def test_killed_shim(vm):
     works(vm)
 
 
-def test_missing_passt(vm, tmp_path):
-    for program in os.listdir("/usr/bin"):
-        if not program.startswith("passt"):
-            (tmp_path / program).symlink_to(f"/usr/bin/{program}")
-    said = vm.fails("run", "--rm", "--network", "user", IMAGE, "true", env={"PATH": str(tmp_path)})
+def test_missing_passt(vm):
+    said = vm.fails("run", "--rm", "--network", "user", IMAGE, "true", env={"BOXLITE_PASST": "/no/such/passt"})
     assert "passt" in said and "hint: " in said
     works(vm)
 
