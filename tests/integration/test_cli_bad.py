@@ -71,7 +71,7 @@ def test_no_space(home, tmp_path):
         works(cli)
         used = sum(f.stat().st_blocks * 512 for f in small.rglob("*") if f.is_file())
         subprocess.run(["mount", "-o", f"remount,size={used + (24 << 20)}", small], check=True)
-        done = cli.run("run", "--rm", IMAGE, "sh", "-c", "head -c 60M /dev/zero > /root/big && sync", timeout=180)
+        done = cli.run("run", "--rm", IMAGE, "sh", "-c", "head -c 60M /dev/zero > /root/big && sync /root/big", timeout=180)
         assert done.returncode != 0
         subprocess.run(["mount", "-o", "remount,size=2g", small], check=True)
         works(cli)

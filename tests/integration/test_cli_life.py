@@ -128,6 +128,7 @@ def test_attach_joins_the_main_command(vm):
     assert p.stdout.readline() == b"begun\n"
     out, _ = p.communicate(input=b"words\n", timeout=60)
     assert (p.returncode, out) == (8, b"got words\n")
+    assert vm.ok("wait", "a") == "8\n"
     said = vm.fails("attach", "a")
     assert "is stopped" in said and "start -a" in said
 
