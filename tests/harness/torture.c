@@ -24,12 +24,15 @@ char *__real_strdup(const char *s);
 char *__real_strndup(const char *s, size_t n);
 int __real_vasprintf(char **ret, const char *fmt, va_list ap);
 
+/* Visible, because the linker makes a sanitized libboxlite's calls refer to them too. */
+#pragma GCC visibility push(default)
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 char *__wrap_strdup(const char *s);
 char *__wrap_strndup(const char *s, size_t n);
 int __wrap_vasprintf(char **ret, const char *fmt, va_list ap);
+#pragma GCC visibility pop
 
 static atomic_bool counting;
 static atomic_long countdown; /* the allocation that makes it 0 fails */
