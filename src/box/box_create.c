@@ -319,8 +319,10 @@ int bx_box_create(boxlite_runtime *rt, const boxlite_box_options *o, boxlite_box
     if (r == 0) {
         r = make_named(rt, &c, o, &row, err);
     }
-    if (r == 0) {
-        r = bx_box_from_row(rt, &row, ret, err);
+    if (r == 0 && (r = bx_box_from_row(rt, &row, ret, err)) < 0) {
+        /* A box that nobody was told of must not stay. */
+        (void)bx_store_box_delete(rt->store, c.id, NULL);
+        (void)bx_box_discard(rt, c.id, NULL);
     }
     bx_box_row_done(&row);
     bx_box_config_done(&c);

@@ -124,7 +124,7 @@ static int check_format(int fd, const char *path, boxlite_error **err)
         r = bx_write_file(fd, "version", line, strlen(line), 0600);
         return r < 0 ? fail_home(err, path, -r) : 0;
     }
-    if (r == -EACCES || r == -EPERM) {
+    if (r < 0 && r != -ENOBUFS && r != -EFBIG) { /* too long: that is damage */
         return fail_home(err, path, -r);
     }
     if (r == 0) {

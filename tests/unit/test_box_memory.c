@@ -13,7 +13,11 @@
 
 static int result(int r)
 {
-    ASSERT(allocation_failed() ? r == 0 || r == BOXLITE_E_NO_MEMORY : r >= 0);
+    /* jansson tells a lack of memory in the middle of a text as an error in it */
+    bool memory = r == BOXLITE_E_NO_MEMORY || r == BOXLITE_E_INTEGRITY;
+    if (r < 0 && !(allocation_failed() && memory)) {
+        FAIL("%s: %s", boxlite_error_name(r), err_message());
+    }
     return r;
 }
 
@@ -36,7 +40,7 @@ TEST_FOR(opening_a_home, 60)
     o.home = bf_home();
     TORTURE {
         boxlite_runtime *rt = NULL;
-        int r = result(bx_runtime_new(&o, &rt, NULL));
+        int r = result(bx_runtime_new(&o, &rt, ERR));
         ASSERT_EQ(r == 0, rt != NULL);
         bx_runtime_free(rt);
     }
@@ -51,12 +55,12 @@ TEST_FOR(making_listing_and_removing, 120)
         boxlite_box *box = NULL;
         boxlite_box_list *list = NULL;
         const char *json = NULL;
-        if (result(bx_box_options_new(IMAGE, &o, NULL)) == 0) {
+        if (result(bx_box_options_new(IMAGE, &o, ERR)) == 0) {
             o->disk = 64u << 20;
-            (void)result(bx_set_env(&o->labels, "label", "a", "b", NULL));
-            if (result(bx_box_create(rt, o, &box, NULL)) == 0) {
-                (void)result(bx_box_json(box, &json, NULL));
-                if (result(bx_box_list_new(rt, &list, NULL)) == 0) {
+            (void)result(bx_set_env(&o->labels, "label", "a", "b", ERR));
+            if (result(bx_box_create(rt, o, &box, ERR)) == 0) {
+                (void)result(bx_box_json(box, &json, ERR));
+                if (result(bx_box_list_new(rt, &list, ERR)) == 0) {
                     ASSERT_EQ(list->n, 1);
                 }
                 bx_box_list_free(list);
@@ -85,8 +89,8 @@ TEST_FOR(running_a_command, 240)
         const char *const argv[] = {"echo", "x"};
         boxlite_exec_options *o = NULL;
         char b[8];
-        if (result(bx_box_open(rt, "a", &box, NULL)) == 0
-            && result(bx_exec_options_new(argv, 2, &o, NULL)) == 0) {
+        if (result(bx_box_open(rt, "a", &box, ERR)) == 0
+            && result(bx_exec_options_new(argv, 2, &o, ERR)) == 0) {
             int r = bx_exec_start(box, &o->spec, &exec, NULL);
             ASSERT(r == 0 || allocation_failed());
             if (r == 0) {
