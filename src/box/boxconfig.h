@@ -8,8 +8,8 @@
  *   config.json    this
  *   upper.img      the writable disk
  *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it
- *                  running?" is asked of the lock, never of a pid. The shim writes its pid there
- *                  for people.
+ *                  running?" is asked of the lock, never of a pid. The shim writes its pid and
+ *                  start time there, to be found if it does not answer.
  *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length
  *                  limit is met)
  *   started        made at each start, removed once exit.json is written
