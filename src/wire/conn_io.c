@@ -35,13 +35,12 @@ struct bx_conn_io {
     bool ended;      /* closed_fn was called */
     bool write_dead; /* the peer takes nothing more */
     bool want_out;
-    uint8_t *buf;
+    uint8_t buf[READ_SIZE];
 };
 
 static void destroy(struct bx_conn_io *io)
 {
     bx_close(&io->fd);
-    free(io->buf);
     free(io);
 }
 
@@ -163,23 +162,20 @@ static void on_kick(void *data)
 int bx_conn_io_new(struct bx_loop *loop, int take_fd, struct bx_conn *conn,
                    bx_conn_closed_fn closed, void *data, struct bx_conn_io **ret)
 {
+    int type;
+    socklen_t len = sizeof(type);
     struct bx_conn_io *io = calloc(1, sizeof(*io));
-    uint8_t *buf = malloc(READ_SIZE);
-    int r = io && buf ? bx_set_nonblock(take_fd, true) : -ENOMEM;
+    int r = io ? bx_set_nonblock(take_fd, true) : -ENOMEM;
     if (r == 0) {
-        int type;
-        socklen_t len = sizeof(type);
-        *io = (struct bx_conn_io){.loop = loop,
-                                  .conn = conn,
-                                  .closed_fn = closed,
-                                  .data = data,
-                                  .fd = take_fd,
-                                  .buf = buf};
+        io->loop = loop;
+        io->conn = conn;
+        io->closed_fn = closed;
+        io->data = data;
+        io->fd = take_fd;
         io->socket = getsockopt(take_fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
         r = bx_loop_add_fd(loop, take_fd, EPOLLIN, on_event, io, &io->source);
     }
     if (r < 0) {
-        free(buf);
         free(io);
         (void)close(take_fd);
         return r;

@@ -107,7 +107,7 @@ class Files:
         for d in ("bin", "etc", "proc", "sys", "dev", "tmp", "root", "home/user", "usr/bin", "sbin"):
             os.makedirs(os.path.join(root, d))
         os.chmod(os.path.join(root, "tmp"), 0o1777)
-        os.chown(os.path.join(root, "home/user"), 1000, 1000)
+        os.chmod(os.path.join(root, "home/user"), 0o777)  # in the image all belongs to root
         busybox = os.path.join(root, "bin/busybox")
         shutil.copy(shutil.which("busybox"), busybox)
         applets = subprocess.run([busybox, "--list"], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -123,7 +123,7 @@ class Files:
         os.chmod(os.path.join(root, "bin/no-interpreter"), 0o755)
         os.symlink("../run/nowhere/resolv.conf", os.path.join(root, "etc/resolv.conf"))
         subprocess.run(
-            ["mksquashfs", root, self.image, "-comp", "lz4", "-noappend", "-quiet", "-no-progress"],
+            ["mksquashfs", root, self.image, "-comp", "lz4", "-noappend", "-quiet", "-no-progress", "-all-root"],
             check=True,
             stdout=subprocess.DEVNULL,
         )

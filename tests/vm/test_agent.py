@@ -298,7 +298,7 @@ def test_terminal_belongs_to_the_user(vm):
 
 
 # More than a guest has, in pieces that the kernel does not refuse at once.
-HOG = "for i in 1 2 3 4; do dd if=/dev/zero of=/dev/null bs=80M count=4 & done; wait"
+HOG = "for i in 1 2 3; do dd if=/dev/zero of=/dev/null bs=80M count=2 & done; wait"
 
 
 # ---- signals, time, memory --------------------------------------------------------------------------
@@ -365,7 +365,7 @@ def test_fork_bomb_leaves_room_for_a_rescue(own_vm):
 
 def test_exhausted_memory_does_not_end_the_agent(own_vm):
     vm = own_vm(memory=192)
-    hogs = [vm.sh(HOG + "; head -c 90000000 /dev/zero >/dev/shm/fill") for _ in range(4)]
+    hogs = [vm.sh(HOG + "; head -c 90000000 /dev/zero >/dev/shm/fill") for _ in range(2)]
     for e in hogs:
         e.wait(180)
     vm.link.send("STATS", ("REQUEST", 9))
