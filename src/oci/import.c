@@ -81,14 +81,13 @@ static int read_layer(struct import *imp, struct bx_source *source, struct bx_un
 
 static int read_input(struct import *imp, int fd, boxlite_error **err)
 {
-    _cleanup_source_ struct bx_source source = {.fd = -1, .copy = -1};
+    _cleanup_source_ struct bx_source source = {.fd = -1};
     _cleanup_unpack_ struct bx_unpack unpack = {.first_len = -1};
-    int r = bx_source_init(&source, fd, true, err);
+    int r = bx_source_init(&source, fd, true, imp->blob.fd, err);
 
     if (r < 0) {
         return r;
     }
-    source.copy = imp->blob.fd;
     source.progress = imp->im->progress;
     source.progress_data = imp->im->progress_data;
     source.progress_what = "importing";
@@ -99,11 +98,14 @@ static int read_input(struct import *imp, int fd, boxlite_error **err)
     }
     imp->blob_size = source.bytes;
     imp->packing = unpack.packing;
-    bx_source_digest(&source, imp->digest);
-    if (unpack.hash) {
-        bx_unpack_digest(&unpack, imp->diff_id);
+    r = bx_source_digest(&source, imp->digest, err);
+    if (r == 0 && unpack.sink) {
+        r = bx_unpack_digest(&unpack, imp->diff_id, err);
     } else {
         memcpy(imp->diff_id, imp->digest, sizeof(imp->diff_id));
+    }
+    if (r < 0) {
+        return r;
     }
     return fdatasync(imp->blob.fd) < 0 ? bx_fail_errno(err, BOXLITE_E_IO, errno, "storing it") : 0;
 }

@@ -205,7 +205,7 @@ static int extract(struct bx_layout *l, struct bx_stream *in, boxlite_error **er
 
 static int open_tar(struct bx_layout *l, int fd, uint64_t size, boxlite_error **err)
 {
-    _cleanup_source_ struct bx_source source = {.fd = -1, .copy = -1};
+    _cleanup_source_ struct bx_source source = {.fd = -1};
     _cleanup_unpack_ struct bx_unpack unpack = {.first_len = -1};
     int r = bx_home_need_space(l->im->home, 2 * size, "loading it", err);
 
@@ -214,7 +214,7 @@ static int open_tar(struct bx_layout *l, int fd, uint64_t size, boxlite_error **
                             sizeof(l->tmp_name), err);
     }
     if (r == 0) {
-        r = bx_source_init(&source, fd, false, err);
+        r = bx_source_init(&source, fd, false, -1, err);
     }
     if (r < 0) {
         return r;
@@ -352,22 +352,22 @@ static int store_from_folder(struct bx_layout *l, const char *path, const char *
                              char *digest, uint64_t *ret_size, boxlite_error **err)
 {
     _cleanup_blob_tmp_ struct bx_blob_tmp t = BX_BLOB_TMP_INIT;
-    _cleanup_source_ struct bx_source source = {.fd = -1, .copy = -1};
+    _cleanup_source_ struct bx_source source = {.fd = -1};
     _cleanup_close_ int fd = open_file(l, path, err);
-    int r = fd < 0 ? fd : bx_source_init(&source, fd, true, err);
+    int r = fd < 0 ? fd : bx_blob_tmp_new(l->im, "blob", &t, err);
 
     if (r == 0) {
-        r = bx_blob_tmp_new(l->im, "blob", &t, err);
+        r = bx_source_init(&source, fd, true, t.fd, err);
+    }
+    if (r == 0) {
+        r = bx_stream_drain(&source.stream, err);
+    }
+    if (r == 0) {
+        r = bx_source_digest(&source, digest, err);
     }
     if (r < 0) {
         return r;
     }
-    source.copy = t.fd;
-    r = bx_stream_drain(&source.stream, err);
-    if (r < 0) {
-        return r;
-    }
-    bx_source_digest(&source, digest);
     *ret_size = source.bytes;
     r = check_digest(path, expected, digest, err);
     return r < 0 ? r : bx_blob_commit(l->im, &t, digest, err);

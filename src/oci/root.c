@@ -107,14 +107,14 @@ static void layer_progress(void *data, const char *what, uint64_t done, uint64_t
 static int apply_layer(struct build *b, struct bx_rootfs *root, size_t i, boxlite_error **err)
 {
     const struct bx_descriptor *d = &b->manifest.items[i];
-    _cleanup_source_ struct bx_source source = {.fd = -1, .copy = -1};
+    _cleanup_source_ struct bx_source source = {.fd = -1};
     _cleanup_unpack_ struct bx_unpack unpack = {.first_len = -1};
     _cleanup_close_ int fd = -1;
     char diff_id[BX_DIGEST_LEN + 1];
     int r = bx_blob_open(b->im, d->digest, &fd, NULL, err);
 
     if (r == 0) {
-        r = bx_source_init(&source, fd, false, err);
+        r = bx_source_init(&source, fd, false, -1, err);
     }
     if (r < 0) {
         return r;
@@ -133,7 +133,10 @@ static int apply_layer(struct build *b, struct bx_rootfs *root, size_t i, boxlit
         return r;
     }
     b->done += source.bytes;
-    bx_unpack_digest(&unpack, diff_id);
+    r = bx_unpack_digest(&unpack, diff_id, err);
+    if (r < 0) {
+        return r;
+    }
     return bx_streq(diff_id, b->config.diff_ids.v[i])
                ? 0
                : bx_fail(err, BOXLITE_E_INTEGRITY,

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/str.h"
+#include "oci/sink.h"
 
 #define CHUNK (256u << 10)
 #define PROGRESS_STEP (4u << 20)
@@ -31,13 +32,10 @@ static ssize_t source_next(struct bx_stream *stream, const void **ret, boxlite_e
     if (n < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, (int)n, "reading");
     }
-    if (s->hash) {
-        bx_sha256_update(s->hash, s->buf, (size_t)n);
-    }
-    if (s->copy >= 0) {
-        r = bx_write_full(s->copy, s->buf, (size_t)n);
+    if (s->sink) {
+        r = bx_sink_put(s->sink, s->buf, (size_t)n, err);
         if (r < 0) {
-            return bx_fail_errno(err, BOXLITE_E_IO, r, "storing");
+            return r;
         }
     }
     s->bytes += (uint64_t)n;
@@ -48,28 +46,34 @@ static ssize_t source_next(struct bx_stream *stream, const void **ret, boxlite_e
     return n;
 }
 
-int bx_source_init(struct bx_source *s, int fd, bool hash, boxlite_error **err)
+int bx_source_init(struct bx_source *s, int fd, bool hash, int copy, boxlite_error **err)
 {
-    *s = (struct bx_source){.stream = {.next = source_next}, .fd = fd, .copy = -1};
+    int r = 0;
+
+    *s = (struct bx_source){.stream = {.next = source_next}, .fd = fd};
     s->buf = malloc(CHUNK);
-    s->hash = hash ? bx_sha256_new() : NULL;
-    if (!s->buf || (hash && !s->hash)) {
-        bx_source_done(s);
+    if (!s->buf) {
         return bx_fail_oom(err);
     }
-    return 0;
+    if (hash) {
+        r = bx_sink_new(copy, &s->sink, err);
+    }
+    if (r < 0) {
+        bx_source_done(s);
+    }
+    return r;
 }
 
 void bx_source_done(struct bx_source *s)
 {
+    bx_sink_free(s->sink);
     free(s->buf);
-    bx_sha256_free(s->hash);
-    *s = (struct bx_source){.fd = -1, .copy = -1};
+    *s = (struct bx_source){.fd = -1};
 }
 
-void bx_source_digest(struct bx_source *s, char *ret)
+int bx_source_digest(struct bx_source *s, char *ret, boxlite_error **err)
 {
-    bx_sha256_final(s->hash, ret);
+    return bx_sink_finish(s->sink, ret, err);
 }
 
 /* ---- unpack */
@@ -208,6 +212,7 @@ static ssize_t unpack_next(struct bx_stream *stream, const void **ret, boxlite_e
 {
     struct bx_unpack *u = (struct bx_unpack *)stream;
     ssize_t n = unpacked_next(u, ret, err);
+    int r;
 
     if (n <= 0) {
         return n;
@@ -217,8 +222,11 @@ static ssize_t unpack_next(struct bx_stream *stream, const void **ret, boxlite_e
                        (unsigned long long)u->max);
     }
     u->bytes += (uint64_t)n;
-    if (u->hash) {
-        bx_sha256_update(u->hash, *ret, (size_t)n);
+    if (u->sink) {
+        r = bx_sink_put(u->sink, *ret, (size_t)n, err);
+        if (r < 0) {
+            return r;
+        }
     }
     return n;
 }
@@ -234,9 +242,9 @@ static int start_unpack(struct bx_unpack *u, enum bx_hash_when hash, boxlite_err
         return r;
     }
     if (hash == BX_HASH_ALWAYS || (hash == BX_HASH_PACKED && u->packing != BX_PACK_NONE)) {
-        u->hash = bx_sha256_new();
-        if (!u->hash) {
-            return bx_fail_oom(err);
+        r = bx_sink_new(-1, &u->sink, err);
+        if (r < 0) {
+            return r;
         }
     }
     return u->packing == BX_PACK_NONE ? 0 : open_raw(u, err);
@@ -260,13 +268,13 @@ void bx_unpack_done(struct bx_unpack *u)
 {
     (void)archive_read_free(u->archive);
     boxlite_error_free(u->error);
-    bx_sha256_free(u->hash);
+    bx_sink_free(u->sink);
     *u = (struct bx_unpack){.first_len = -1};
 }
 
-void bx_unpack_digest(struct bx_unpack *u, char *ret)
+int bx_unpack_digest(struct bx_unpack *u, char *ret, boxlite_error **err)
 {
-    bx_sha256_final(u->hash, ret);
+    return bx_sink_finish(u->sink, ret, err);
 }
 
 int bx_stream_drain(struct bx_stream *s, boxlite_error **err)

@@ -22,24 +22,25 @@ struct bx_stream {
 
 /* ---- source */
 
+struct bx_sink;
+
 struct bx_source {
     struct bx_stream stream; /* first */
     int fd;                  /* borrowed */
-    int copy;                /* gets all bytes too, or -1; borrowed */
     uint64_t bytes;
-    struct bx_sha256 *hash;
+    struct bx_sink *sink;         /* NULL: no digest is kept */
     boxlite_progress_fn progress; /* may be NULL */
     void *progress_data;
     const char *progress_what;
     uint64_t total; /* expected, 0: unknown */
     void *buf;
 };
-/* hash: keep the digest of all bytes. */
-int bx_source_init(struct bx_source *s, int fd, bool hash, boxlite_error **err);
+/* hash: keep the digest of all bytes; copy (or -1, borrowed): a file that gets them too, then with hash. */
+int bx_source_init(struct bx_source *s, int fd, bool hash, int copy, boxlite_error **err);
 void bx_source_done(struct bx_source *s);
 #define _cleanup_source_ _cleanup_(bx_source_done)
 /* After the end: the digest. ret: BX_DIGEST_LEN + 1 bytes. */
-void bx_source_digest(struct bx_source *s, char *ret);
+int bx_source_digest(struct bx_source *s, char *ret, boxlite_error **err);
 
 /* ---- unpack */
 
@@ -60,7 +61,7 @@ struct bx_unpack {
     struct bx_stream *from;  /* borrowed */
     enum bx_packing packing;
     uint64_t bytes, max;
-    struct bx_sha256 *hash;
+    struct bx_sink *sink; /* NULL: no digest is kept */
     struct archive *archive;
     boxlite_error *error; /* of `from`, on its way through libarchive */
     const void *first;    /* the chunk that was looked at */
@@ -72,7 +73,7 @@ int bx_unpack_init(struct bx_unpack *u, struct bx_stream *from, uint64_t max,
                    enum bx_hash_when hash, boxlite_error **err);
 void bx_unpack_done(struct bx_unpack *u);
 #define _cleanup_unpack_ _cleanup_(bx_unpack_done)
-void bx_unpack_digest(struct bx_unpack *u, char *ret);
+int bx_unpack_digest(struct bx_unpack *u, char *ret, boxlite_error **err);
 
 /* How a blob is packed, by its first bytes (at least 6, unless it is shorter). */
 int bx_packing_find(const void *data, size_t len, enum bx_packing *ret, boxlite_error **err);

@@ -354,8 +354,9 @@ TEST_FOR(a_killed_import_leaves_only_what_is_swept, 60)
     }
     ASSERT_EQ(bx_write_full(p[1], bx_buf_data(&tar), tar.len), 0);
     ASSERT(eventually(has_two_temporaries, &h));
-    ASSERT_OK(bx_home_sweep_tmp(h.home, ERR)); /* it lives: its files stay */
-    ASSERT_EQ(count_files(&h, "tmp"), 2);
+    ASSERT_OK(bx_home_sweep_tmp(
+        h.home, ERR)); /* it lives: its files stay, or are made again if just made */
+    ASSERT(eventually(has_two_temporaries, &h));
     ASSERT_EQ(kill(pid, SIGKILL), 0);
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_OK(bx_home_sweep_tmp(h.home, ERR));
