@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <termios.h>
 
 #include "base/fd.h"
 #include "base/io.h"
@@ -241,6 +242,11 @@ int boot_open_port(const void *hello, size_t len, uint64_t deadline, int *ret, s
     _cleanup_close_ int fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (fd < 0) {
         return failure_set(f, errno, "opening %s", path);
+    }
+    struct termios tio;
+    if (tcgetattr(fd, &tio) == 0) { /* a serial line: bytes as they are */
+        cfmakeraw(&tio);
+        (void)tcsetattr(fd, TCSANOW, &tio);
     }
     /* A virtio port reads as ended while the host has not opened its end, but a blocking write waits
      * for that: the first words are said this way. */

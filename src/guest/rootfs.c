@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/timeutil.h"
 #include "guest/agent.h"
@@ -89,9 +90,11 @@ int rootfs_mount(const struct config *cfg, struct failure *f)
 void rootfs_unmount(void)
 {
     sync();
+    if (access(UPPER "/upper", F_OK) < 0) {
+        return; /* it never came so far */
+    }
     (void)umount2(ROOTFS_MERGED, MNT_DETACH);
-    if (umount2(UPPER, 0) < 0 && mount(NULL, UPPER, NULL, MS_REMOUNT | MS_RDONLY, NULL) < 0 &&
-        errno != EINVAL) {
+    if (umount2(UPPER, 0) < 0 && mount(NULL, UPPER, NULL, MS_REMOUNT | MS_RDONLY, NULL) < 0) {
         agent_say("unmounting the writable layer: %s", strerror(errno));
         sync();
     }

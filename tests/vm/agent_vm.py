@@ -130,7 +130,7 @@ class Files:
 
 
 class VM:
-    def __init__(self, files, memory=256, cpus=1, disk=True, configure=True, **config):
+    def __init__(self, files, memory=256, cpus=1, disk=True, network=False, configure=True, **config):
         self.dir = tempfile.mkdtemp(prefix="agent-vm-")
         self.console = os.path.join(self.dir, "console")
         ours, theirs = socket.socketpair()
@@ -154,6 +154,8 @@ class VM:
                 subprocess.run(["cp", "--sparse=always", files.disk, self.disk], check=True)
             args += ["-drive", f"id=upper,file={self.disk},format=raw,if=none",
                      "-device", "virtio-blk-device,drive=upper"]  # fmt: skip
+        if network:
+            args += ["-netdev", "user,id=net", "-device", "virtio-net-device,netdev=net"]
         self.qemu = subprocess.Popen(args, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
         self.link = Link(ours)
@@ -170,7 +172,7 @@ class VM:
         fields += [("HOSTNAME", config.get("hostname", "box"))]
         for path, content in config.get("etc", {}).items():
             fields.append(("FILE", path.encode() + b"\0" + content))
-        return fields
+        return fields + list(config.get("fields", []))
 
     def configure(self, timeout=60):
         # Only when the guest is there: the time would be old when it arrives.

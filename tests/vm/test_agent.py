@@ -430,6 +430,19 @@ def test_a_box_without_a_disk_writes_to_memory(own_vm):
     assert vm.run("echo x >/file; cat /file").out == b"x\n"
 
 
+def test_network(own_vm):
+    fields = [("NET_ADDR", "10.0.2.15/24"), ("NET_GATEWAY", "10.0.2.2"), ("NET_MTU", 1400)]
+    vm = own_vm(disk=False, network=True, fields=fields)
+    e = vm.run("ip -o addr show eth0; ip route; ip link show eth0; arping -c 1 -w 20 -I eth0 10.0.2.2 >&2", user="")
+    assert b"10.0.2.15/24" in e.out and b"default via 10.0.2.2 dev eth0" in e.out and b"mtu 1400" in e.out
+    assert b"eply from 10.0.2.2" in e.err
+
+
+def test_without_network_there_is_loopback_only(vm):
+    e = vm.run("ls /sys/class/net; ip route; wget -q -T 5 http://192.0.2.1/; echo $?")
+    assert e.out.split()[0] == b"lo" and e.out.split()[-1] != b"0"
+
+
 # ---- built-ins --------------------------------------------------------------------------------------
 
 
