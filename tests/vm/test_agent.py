@@ -272,7 +272,9 @@ def test_terminal(vm):
     e.write(b"stty size; echo marker-$((1+1))\n")
     e.read_until(b"marker-2")
     assert b"12 34" in e.out
-    e.write(b"sleep 1000\n\x03")
+    e.write(b"echo ma$((1+1))rk; sleep 1000\n")
+    e.read_until(b"ma2rk")
+    e.write(b"\x03")
     e.write(b"exit 5\n")
     assert e.wait()["CODE"] == 5
     assert e.err == b""
