@@ -9,7 +9,7 @@
  *    elsewhere;
  *  - what is in the way is unlinked, never written through;
  *  - files belong to the calling user; set-user-ID and set-group-ID are dropped; devices, FIFOs and
- *    hard links are not made (an agent that is whole sends no hard links);
+ *    hard links are not made, nor files with holes (an agent that is whole sends neither of these);
  *  - memory is bounded: modes and times of folders, set last, for DIRS_MAX of them.
  * A size that the disk cannot hold is refused before anything of the file is written.
  */
@@ -272,6 +272,10 @@ static int make_entry(struct unpack *u, struct archive_entry *e, boxlite_error *
     }
     if (path.len == 0) {
         return type == S_IFDIR ? 0 : bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent no folder");
+    }
+    if (archive_entry_sparse_count(e) > 0) { /* a few bytes that would fill the disk with zeros */
+        return bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent the sparse file %s",
+                       bx_buf_str(&path));
     }
     if (archive_entry_hardlink(e)) {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "the box sent the hard link %s",
