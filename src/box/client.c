@@ -350,6 +350,7 @@ int bx_client_new(boxlite_runtime *rt, const char *id, int box_fd, int take_fd, 
     c->id = strdup(id);
     c->box_fd = fcntl(box_fd, F_DUPFD_CLOEXEC, 3);
     if (!c->id || c->box_fd < 0) {
+        /* cppcheck-suppress memleak ; it is freed where its scope ends */
         return c->id ? bx_fail_errno(err, BOXLITE_E_IO, errno, "box %s", id) : bx_fail_oom(err);
     }
     r = bx_conn_new(BX_ROLE_CLIENT, BX_ROLE_SHIM, &conn_ops, c, &c->conn);

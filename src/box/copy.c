@@ -41,13 +41,13 @@ static void split_done(struct split *s)
 
 static int split_path(const char *path, struct split *ret, boxlite_error **err)
 {
-    _cleanup_free_ char *copy = strdup(path);
     struct split s = {0};
     size_t n = strlen(path);
 
     if (n == 0) {
         return bx_fail(err, BOXLITE_E_INVALID, "path: is empty");
     }
+    _cleanup_free_ char *copy = strdup(path);
     if (!copy) {
         return bx_fail_oom(err);
     }
