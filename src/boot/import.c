@@ -223,7 +223,7 @@ static int take_apart(const char *source, const char *modules_dir, struct parts 
 static int write_part(int dirfd, const char *name, const void *data, size_t len,
                       boxlite_error **err)
 {
-    int r = bx_write_file(dirfd, name, data, len, 0600);
+    int r = bx_write_file(dirfd, name, data, len, BX_KERNEL_MODE);
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "writing %s", name) : 0;
 }
 

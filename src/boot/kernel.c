@@ -196,7 +196,9 @@ static int renew_initramfs(int dirfd, const char *agent_path, boxlite_error **er
     }
     r = bx_read_file(dirfd, BX_KERNEL_MODULES, &whole);
     r = r < 0 ? r : bx_buf_append(&whole, bx_buf_data(&tail), tail.len);
-    r = r < 0 ? r : bx_write_file(dirfd, BX_KERNEL_INITRAMFS, bx_buf_data(&whole), whole.len, 0600);
+    r = r < 0 ? r
+              : bx_write_file(dirfd, BX_KERNEL_INITRAMFS, bx_buf_data(&whole), whole.len,
+                              BX_KERNEL_MODE);
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "putting the agent into its initramfs") : 0;
 }
 

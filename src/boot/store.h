@@ -14,6 +14,9 @@
 #define BX_KERNEL_INITRAMFS "initramfs"
 #define BX_KERNEL_JSON "kernel.json"
 #define BX_INITRAMFS_MAX (256u << 20)
+/* Readable by all, in a home that is not: an engine that runs as a user of its own gets descriptors of
+ * them, and opens them anew by /proc/self/fd. There is nothing secret in them. */
+#define BX_KERNEL_MODE 0644
 
 /* Reads the agent and checks that it is an ELF program. */
 int bx_kernel_read_agent(const char *path, struct bx_buf *ret, boxlite_error **err);

@@ -56,6 +56,8 @@ static void make_home(void)
     ASSERT_OK(fd);
     ASSERT_OK(bx_write_file(fd, "vmlinux", "x", 1, 0600));
     ASSERT_OK(bx_write_file(fd, "initramfs", "x", 1, 0600));
+    ASSERT_OK(bx_write_file(fd, "modules.cpio", "x", 1, 0600));
+    ASSERT_OK(bx_write_file(fd, "kernel.json", "{\"release\":\"6.1\"}", 17, 0600));
     (void)close(fd);
     write_tar(tmpdir_fd(), "image.tar");
     (void)snprintf(path, sizeof(path), "%s/image.tar", tmpdir());
