@@ -79,6 +79,16 @@ int bx_blobs_lock(const struct bx_images *im, int *ret_fd, boxlite_error **err)
     return 0;
 }
 
+void bx_hint_space(boxlite_error **err)
+{
+    if (err && *err && boxlite_error_code(*err) == BOXLITE_E_NO_SPACE &&
+        !boxlite_error_hint(*err)) {
+        bx_hint(
+            err,
+            "free some space (boxlite image rm, boxlite rm) or set BOXLITE_HOME to a folder on another disk");
+    }
+}
+
 /* ---- unnamed ones */
 
 int bx_blob_tmp_new(const struct bx_images *im, const char *prefix, struct bx_blob_tmp *ret,

@@ -53,6 +53,8 @@ int bx_blob_remove(const struct bx_images *im, const char *digest, boxlite_error
 /* Writes index.json from the rows. Under the lock. */
 int bx_blobs_write_index(const struct bx_images *im, boxlite_error **err);
 
+/* Gives an error for a full disk, wherever it was met, a hint if it has none. */
+void bx_hint_space(boxlite_error **err);
 /* Removes files of blobs and roots that no row uses. Under the lock. */
 int bx_blobs_clear(const struct bx_images *im, boxlite_error **err);
 

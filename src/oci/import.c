@@ -186,6 +186,7 @@ int bx_image_import(const struct bx_images *im, const char *path, const char *re
     }
     r = import(&imp, path, config, name, ret_digest, err);
     if (r < 0) {
+        bx_hint_space(err);
         bx_wrap(err, "importing %s", bx_streq(path, "-") ? "standard input" : path);
     }
     return r;

@@ -371,6 +371,7 @@ int bx_image_load(const struct bx_images *im, const char *path, const char *ref,
         r = load_locked(&ld, err);
     }
     if (r < 0) {
+        bx_hint_space(err);
         bx_wrap(err, "loading %s", bx_streq(path, "-") ? "standard input" : path);
         return r;
     }

@@ -285,6 +285,7 @@ int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, in
         }
     }
     if (r < 0) {
+        bx_hint_space(err);
         bx_wrap(err, "image %s", row->names.n ? row->names.v[0] : row->digest);
         return r;
     }

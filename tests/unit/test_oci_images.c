@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -568,7 +570,6 @@ TEST(damaged_layouts_are_refused)
     struct image_home h;
     struct layout l;
     char path[4400];
-    _cleanup_free_ char *index = NULL;
 
     image_home_open(&h);
     make_layout(&l, "layer", "x", "");
@@ -688,4 +689,71 @@ TEST(bad_docker_archives)
         bx_buf_done(&t);
     }
     image_home_close(&h);
+}
+
+/* ---- full disks */
+
+/* A small file system of its own under tmpdir()/small, or a skip. */
+static void mount_small(const char *size)
+{
+    _cleanup_free_ char *path = bx_path_join(tmpdir(), "small"),
+                        *options = bx_asprintf("size=%s", size);
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mkdir(path, 0700) < 0 || mount("none", path, "tmpfs", 0, options) < 0) {
+        SKIP("no right to mount a small file system: %s", strerror(errno));
+    }
+}
+
+static void unmount_small(void)
+{
+    _cleanup_free_ char *path = bx_path_join(tmpdir(), "small");
+
+    ASSERT_EQ(umount(path), 0);
+}
+
+TEST(a_full_disk_is_told_before_or_while_importing)
+{
+    struct image_home h = {0};
+    struct bx_buf tar = BX_BUF_INIT(TAR_MAX);
+    _cleanup_free_ char *home = bx_path_join(tmpdir(), "small/home");
+    const size_t big = 3u << 20;
+    char *digest = NULL;
+    int p[2];
+    pid_t pid;
+
+    mount_small("2m");
+    ASSERT_OK(bx_home_open(home, &h.home, ERR));
+    ASSERT_OK(bx_store_open(h.home, &h.store, ERR));
+    h.im.home = h.home;
+    h.im.store = h.store;
+    TAR(&tar, '0', "big", .size = big);
+    for (size_t i = 0; i < big; i++) {
+        ASSERT_EQ(bx_buf_append(&tar, &(char){(char)(i * i >> 5)}, 1), 0);
+    }
+    tar_end(&tar);
+    ASSERT_FAILS(
+        BOXLITE_E_NO_SPACE,
+        bx_image_import(&h.im, put_file("t", bx_buf_data(&tar), tar.len), "x", NULL, &digest, ERR));
+    ASSERT_CONTAINS(err_message(), "the import needs");
+    /* From a pipe the size is not known: it is met on the way. */
+    ASSERT_EQ(bx_pipe(p), 0);
+    pid = fork();
+    if (pid == 0) {
+        close(p[0]);
+        _exit(bx_write_full(p[1], bx_buf_data(&tar), tar.len) == -EPIPE ? 0 : 1);
+    }
+    close(p[1]);
+    int saved = fcntl(0, F_DUPFD_CLOEXEC, 0);
+    ASSERT_EQ(dup2(p[0], 0), 0);
+    close(p[0]);
+    ASSERT_FAILS(BOXLITE_E_NO_SPACE, bx_image_import(&h.im, "-", "x", NULL, &digest, ERR));
+    ASSERT_CONTAINS(err_hint(), "free some space");
+    ASSERT_EQ(dup2(saved, 0), 0);
+    close(saved);
+    ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+    ASSERT_EQ(count_files(&h, "tmp"), 0);
+    bx_buf_done(&tar);
+    image_home_close(&h);
+    unmount_small();
 }

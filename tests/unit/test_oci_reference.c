@@ -63,7 +63,7 @@ TEST(bad_names)
         "x y",        "../x",
         "x:a b",      "x:-a",
         "x:.a",       "x@sha256:12",
-        "x@md5:" HEX, "http://x/y",
+        ("x@md5:" HEX), "http://x/y",
         "a.b/",       "host:port/x",
         "host:0/x",   "host:99999/x",
         "-h.com/x",   "[zz]/x",
