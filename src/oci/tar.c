@@ -63,7 +63,12 @@ int bx_tar_clean_name(const char *name, const char *entry, char **ret, boxlite_e
 static la_ssize_t archive_reads(struct archive *a, void *data, const void **ret)
 {
     struct bx_tar *t = data;
-    ssize_t n = t->in->next(t->in, ret, &t->error);
+    ssize_t n;
+
+    /* The stream calls the user's progress function, which shall see the thread as it was. */
+    (void)uselocale(t->before);
+    n = t->in->next(t->in, ret, &t->error);
+    (void)uselocale(t->plain);
 
     if (n < 0) {
         archive_set_error(a, EIO, "reading");

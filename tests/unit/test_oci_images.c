@@ -554,6 +554,34 @@ TEST(names_in_a_layout)
     image_home_close(&h);
 }
 
+/* As buildx writes it: the index of a layout names another, which has an image and a note about it. */
+TEST(load_a_nested_index)
+{
+    struct image_home h;
+    struct layout l;
+    _cleanup_strv_ struct bx_strv loaded = {0};
+    _cleanup_free_ char *inner = NULL, *outer = NULL;
+    char digest[BX_DIGEST_LEN + 1];
+
+    image_home_open(&h);
+    make_layout(&l, "l", "nested", "");
+    inner = bx_asprintf(
+        "{\"schemaVersion\":2,\"manifests\":["
+        "{\"digest\":\"%s\",\"size\":5,\"platform\":{\"os\":\"unknown\",\"architecture\":\"unknown\"}},"
+        "{\"digest\":\"%s\",\"size\":%zu,\"platform\":{\"os\":\"linux\",\"architecture\":\"%s\"}}]}",
+        l.config, l.manifest, l.manifest_len, bx_host_architecture());
+    put_blob(&l, inner, strlen(inner), digest);
+    outer = bx_asprintf(
+        "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/vnd.oci.image.index.v1+json\","
+        "\"digest\":\"%s\",\"size\":%zu" NAMED("my/nested:1") "}]}",
+        digest, strlen(inner));
+    put_index(&l, outer);
+    ASSERT_OK(bx_image_load(&h.im, l.dir, NULL, &loaded, ERR));
+    ASSERT_STREQ(loaded.v[0], l.manifest);
+    expect_file(&h, "my/nested:1", "nested");
+    image_home_close(&h);
+}
+
 static void load_fails(struct image_home *h, const struct layout *l, int code, const char *part)
 {
     _cleanup_strv_ struct bx_strv loaded = {0};
