@@ -10,6 +10,8 @@
 
 #include "mcp/mcp.h"
 
+#define PROGRESS_MS 1000
+
 static void call_unlink(struct mcp_call *call)
 {
     struct mcp_calls *calls = mcp_server_calls(call->server);
@@ -25,16 +27,22 @@ static void call_unlink(struct mcp_call *call)
 static void call_free(struct mcp_call *call)
 {
     call_unlink(call);
+    mcp_timer_cancel(call->server, &call->progress);
+    json_decref(call->progress_token);
     json_decref(call->id);
     json_decref(call->arguments);
     free(call);
 }
 
-void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error)
+static void finish(struct mcp_call *call, json_t *take_structured, char *take_text, json_t *take_more, bool is_error)
 {
     _cleanup_free_ char *text = take_text;
+    _cleanup_json_ json_t *more = take_more;
     json_t *result = json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text",
                                text ? text : "out of memory", "isError", is_error);
+    if (result && more) {
+        json_array_extend(json_object_get(result, "content"), more);
+    }
     if (result && take_structured) {
         json_object_set_new(result, "structuredContent", take_structured);
     } else {
@@ -44,23 +52,41 @@ void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_
     call_free(call);
 }
 
+void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error)
+{
+    finish(call, take_structured, take_text, NULL, is_error);
+}
+
+void mcp_call_finish_more(struct mcp_call *call, json_t *take_structured, char *take_text, json_t *take_more)
+{
+    finish(call, take_structured, take_text, take_more, false);
+}
+
 void mcp_call_fail(struct mcp_call *call, int code, const char *message, const char *hint)
 {
     json_t *v = json_pack("{s:s, s:s}", "error", message, "code", boxlite_error_name(code));
     if (v && hint) {
         json_object_set_new(v, "hint", json_string(hint));
     }
-    mcp_call_finish(call, v, mcp_printf("error: %s%s%s", message, hint ? "\nhint: " : "", hint ? hint : ""),
-                    true);
+    finish(call, v, mcp_printf("error: %s%s%s", message, hint ? "\nhint: " : "", hint ? hint : ""), NULL, true);
+}
+
+struct mcp_failure mcp_failure_of(const boxlite_error *err)
+{
+    struct mcp_failure none = {BOXLITE_E_NO_MEMORY, "out of memory", NULL};
+    return err ? (struct mcp_failure){boxlite_error_code(err), boxlite_error_message(err), boxlite_error_hint(err)}
+               : none;
+}
+
+void mcp_call_fail_with(struct mcp_call *call, const struct mcp_failure *why)
+{
+    mcp_call_fail(call, why->code, why->message, why->hint);
 }
 
 void mcp_call_fail_error(struct mcp_call *call, const boxlite_error *err)
 {
-    if (!err) {
-        mcp_call_fail(call, BOXLITE_E_NO_MEMORY, "out of memory", NULL);
-        return;
-    }
-    mcp_call_fail(call, boxlite_error_code(err), boxlite_error_message(err), boxlite_error_hint(err));
+    struct mcp_failure why = mcp_failure_of(err);
+    mcp_call_fail_with(call, &why);
 }
 
 const char *mcp_arg_str(const struct mcp_call *call, const char *name, const char *fallback)
@@ -73,6 +99,11 @@ int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallb
 {
     const json_t *v = json_object_get(call->arguments, name);
     return json_is_integer(v) ? (int64_t)json_integer_value(v) : fallback;
+}
+
+bool mcp_arg_bool(const struct mcp_call *call, const char *name)
+{
+    return json_is_true(json_object_get(call->arguments, name));
 }
 
 struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id)
@@ -92,6 +123,19 @@ void mcp_call_cancel(struct mcp_call *call)
     call_free(call);
 }
 
+/* Tells a client that asked for it that the call is alive; the number has to grow, that is all it means. */
+static void on_progress(void *data)
+{
+    struct mcp_call *call = data;
+    unsigned seconds = (unsigned)((mcp_now_ns() - call->started_ns) / UINT64_C(1000000000));
+    _cleanup_free_ char *message = mcp_printf("%s: %u s", call->tool->name, seconds);
+
+    mcp_server_notify(call->server, "notifications/progress",
+                      json_pack("{s:O, s:i, s:s}", "progressToken", call->progress_token, "progress",
+                                (int)++call->ticks, "message", message ? message : call->tool->name));
+    mcp_timer_arm(call->server, &call->progress, PROGRESS_MS, on_progress, call);
+}
+
 static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message *m, const struct mcp_tool *tool)
 {
     const json_t *arguments = json_object_get(m->params, "arguments");
@@ -108,6 +152,7 @@ static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message 
         .arguments = arguments && !json_is_null(arguments) ? json_deep_copy(arguments) : json_object(),
         .started_ns = mcp_now_ns(),
         .next = calls->first,
+        .progress_token = json_incref(m->progress_token),
     };
     calls->first = call;
     calls->count++;
@@ -141,6 +186,9 @@ void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m)
         mcp_call_fail(call, BOXLITE_E_BUSY, "too many calls run at once",
                       "wait for one of them to end, or cancel it");
     } else {
+        if (call->progress_token) {
+            mcp_timer_arm(s, &call->progress, PROGRESS_MS, on_progress, call);
+        }
         tool->start(call);
     }
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture.c: what a result shows of an output: the first part and the last part, with the number of bytes between
- * them. The first third goes to the head, the rest to a ring for the tail, because what failed stands at the end.
- * Output is bytes; JSON wants UTF-8. Bad bytes become U+FFFD one by one, but a character that was cut in two by our
- * own truncation is dropped whole.
+ * capture.c: what a result shows of an output: its first part, its last part, and, if the first line that looks like an
+ * error lies between them, that line and some after it. What is left out is counted. The first third goes to the head,
+ * the rest to a ring for the tail, because what failed mostly stands at the end. The cost does not depend on how much
+ * is written.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mcp/mcp.h"
+
+#define WINDOW_LINES 12
+#define GAP_MAX 96
 
 int mcp_capture_init(struct mcp_capture *c, size_t limit)
 {
@@ -18,7 +21,9 @@ int mcp_capture_init(struct mcp_capture *c, size_t limit)
     c->tail_max = limit - c->head_max;
     c->head = malloc(c->head_max + 1);
     c->tail = malloc(c->tail_max + 1);
-    if (!c->head || !c->tail) {
+    c->window_max = limit / 4;
+    c->window = malloc(c->window_max + 1);
+    if (!c->head || !c->tail || !c->window) {
         mcp_capture_done(c);
         return -1;
     }
@@ -29,6 +34,7 @@ void mcp_capture_done(struct mcp_capture *c)
 {
     free(c->head);
     free(c->tail);
+    free(c->window);
     memset(c, 0, sizeof(*c));
 }
 
@@ -49,89 +55,92 @@ static void tail_add(struct mcp_capture *c, const char *p, size_t len)
     }
 }
 
+/* Words that a line of an error holds, in lower case. */
+static bool looks_like_error(const char *line, size_t len)
+{
+    static const char *const words[] = {"error", "exception", "traceback", "panic", "fatal", "failed", "assert",
+                                        "segmentation", "undefined reference"};
+    for (size_t i = 0; i < len; i++) {
+        for (size_t w = 0; w < BX_ARRAY_SIZE(words); w++) {
+            size_t n = strlen(words[w]);
+            if ((line[i] | 32) == words[w][0] && len - i >= n && strncasecmp(line + i, words[w], n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void window_add(struct mcp_capture *c, const char *line, size_t len)
+{
+    size_t n = c->window_max - c->window_len;
+    n = n < len ? n : len;
+    memcpy(c->window + c->window_len, line, n);
+    c->window_len += n;
+    c->window_lines++;
+}
+
+/* A whole line (or a piece of a very long one) that lies behind the head, at that offset. */
+static void line_done(struct mcp_capture *c, uint64_t offset)
+{
+    if (c->window_lines == 0 && looks_like_error(c->line, c->line_len)) {
+        c->window_at = offset;
+        window_add(c, c->line, c->line_len);
+    } else if (c->window_lines > 0 && c->window_lines < WINDOW_LINES) {
+        window_add(c, c->line, c->line_len);
+    }
+    c->line_len = 0;
+}
+
+static void scan(struct mcp_capture *c, const char *p, size_t len, uint64_t offset)
+{
+    size_t done = 0;
+    while (done < len && c->window_lines < WINDOW_LINES) {
+        const char *nl = memchr(p + done, '\n', len - done);
+        size_t n = nl ? (size_t)(nl - (p + done)) + 1 : len - done;
+        size_t room = sizeof(c->line) - c->line_len;
+        bool whole = nl && n <= room;
+        n = n < room ? n : room;
+        memcpy(c->line + c->line_len, p + done, n);
+        c->line_len += n;
+        done += n;
+        if (whole || c->line_len == sizeof(c->line)) {
+            line_done(c, offset + done - c->line_len);
+        }
+    }
+}
+
+static void count_lines(struct mcp_capture *c, const char *p, size_t len)
+{
+    const char *end = p + len;
+    while ((p = memchr(p, '\n', (size_t)(end - p))) != NULL) {
+        c->newlines++;
+        p++;
+    }
+    c->open_line = end[-1] != '\n';
+}
+
 void mcp_capture_add(struct mcp_capture *c, const void *data, size_t len)
 {
     const char *p = data;
     size_t n = c->head_max - c->head_len;
-    c->total += len;
+    if (len == 0) {
+        return;
+    }
+    count_lines(c, p, len);
     n = n < len ? n : len;
     memcpy(c->head + c->head_len, p, n);
     c->head_len += n;
     if (len > n) {
+        scan(c, p + n, len - n, c->total + n);
         tail_add(c, p + n, len - n);
     }
+    c->total += len;
 }
 
-/* Length of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), or 0. */
-static size_t utf8_length(const unsigned char *p, size_t left)
+uint64_t mcp_capture_lines(const struct mcp_capture *c)
 {
-    static const struct {
-        unsigned char lead_min, lead_max, len, second_min, second_max;
-    } forms[] = {
-        {0x00, 0x7f, 1, 0, 0},       {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf},
-        {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
-        {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
-    };
-    for (size_t i = 0; i < BX_ARRAY_SIZE(forms); i++) {
-        if (p[0] < forms[i].lead_min || p[0] > forms[i].lead_max) {
-            continue;
-        }
-        if (left < forms[i].len ||
-            (forms[i].len > 1 && (p[1] < forms[i].second_min || p[1] > forms[i].second_max))) {
-            return 0;
-        }
-        for (size_t k = 2; k < forms[i].len; k++) {
-            if ((p[k] & 0xc0) != 0x80) {
-                return 0;
-            }
-        }
-        return forms[i].len;
-    }
-    return 0;
-}
-
-/* Bytes at the end of p that begin a character which is not complete: 0 to 3. */
-static size_t cut_at_end(const char *p, size_t len)
-{
-    for (size_t back = 1; back <= 3 && back <= len; back++) {
-        unsigned char b = (unsigned char)p[len - back];
-        if (b >= 0xc0) {
-            size_t want = b >= 0xf0 ? 4 : b >= 0xe0 ? 3 : 2;
-            return want > back ? back : 0;
-        }
-        if (b < 0x80) {
-            return 0;
-        }
-    }
-    return 0;
-}
-
-static size_t cut_at_start(const char *p, size_t len)
-{
-    size_t n = 0;
-    while (n < 3 && n < len && ((unsigned char)p[n] & 0xc0) == 0x80) {
-        n++;
-    }
-    return n;
-}
-
-/* Writes p as valid UTF-8; NUL becomes U+FFFD too, since results are text. out has room for 3 * len. */
-static size_t sanitize(char *out, const char *p, size_t len)
-{
-    size_t o = 0;
-    for (size_t i = 0; i < len;) {
-        size_t n = p[i] == '\0' ? 0 : utf8_length((const unsigned char *)p + i, len - i);
-        if (n == 0) {
-            memcpy(out + o, "\xef\xbf\xbd", 3);
-            o += 3;
-            i++;
-        } else {
-            memcpy(out + o, p + i, n);
-            o += n;
-            i += n;
-        }
-    }
-    return o;
+    return c->newlines + (c->open_line ? 1 : 0);
 }
 
 /* The ring in order, into out (room for tail_len). */
@@ -143,32 +152,67 @@ static void tail_linear(const struct mcp_capture *c, char *out)
     memcpy(out + n, c->tail, first);
 }
 
-char *mcp_capture_text(const struct mcp_capture *c, bool *ret_cut)
+char *mcp_capture_bytes(const struct mcp_capture *c, size_t *ret_len)
 {
-    _cleanup_free_ char *raw = malloc(c->head_len + c->tail_len + 1);
-    char *out = malloc(3 * (c->head_len + c->tail_len) + 128);
-    size_t o, head = c->head_len, skip = 0;
-    uint64_t left_out = c->total - c->head_len - c->tail_len;
+    char *raw = malloc(c->head_len + c->tail_len + 1);
+    if (raw) {
+        memcpy(raw, c->head, c->head_len);
+        tail_linear(c, raw + c->head_len);
+        *ret_len = c->head_len + c->tail_len;
+        raw[*ret_len] = '\0';
+    }
+    return raw;
+}
 
+static size_t put_gap(char *out, uint64_t bytes, uint64_t total)
+{
+    return (size_t)snprintf(out, GAP_MAX, "\n[... %llu of %llu bytes left out ...]\n", (unsigned long long)bytes,
+                            (unsigned long long)total);
+}
+
+/* Head, gap, perhaps the window and another gap, tail. head and tail: how much of each is shown. */
+static size_t put_pieces(const struct mcp_capture *c, char *out, const char *raw, size_t head, size_t tail,
+                         bool *bad)
+{
+    const char *end = raw + c->head_len + c->tail_len;
+    uint64_t tail_at, shown;
+    size_t o;
+
+    head -= mcp_utf8_cut_at_end(raw, head);
+    tail -= mcp_utf8_cut_at_start(end - tail, tail);
+    tail_at = c->total - tail;
+    shown = head;
+    o = mcp_utf8_clean(out, raw, head, bad);
+    if (c->window_len > 0 && c->window_at >= head && c->window_at + c->window_len <= tail_at) {
+        size_t n = c->window_len - mcp_utf8_cut_at_end(c->window, c->window_len);
+        o += put_gap(out + o, c->window_at - head, c->total);
+        o += mcp_utf8_clean(out + o, c->window, n, bad);
+        shown = c->window_at + n;
+    }
+    o += put_gap(out + o, tail_at - shown, c->total);
+    return o + mcp_utf8_clean(out + o, end - tail, tail, bad);
+}
+
+char *mcp_capture_text(const struct mcp_capture *c, size_t limit, struct mcp_shown *ret)
+{
+    size_t len = 0, o;
+    _cleanup_free_ char *raw = mcp_capture_bytes(c, &len);
+    char *out = malloc(3 * (len + c->window_len) + 2 * GAP_MAX + 1);
+
+    *ret = (struct mcp_shown){0};
     if (!raw || !out) {
         free(out);
         return NULL;
     }
-    memcpy(raw, c->head, c->head_len);
-    tail_linear(c, raw + c->head_len);
-    *ret_cut = left_out > 0;
-    if (left_out == 0) {
-        o = sanitize(out, raw, c->head_len + c->tail_len);
-        out[o] = '\0';
-        return out;
+    if (c->total <= limit && c->total == len) {
+        o = mcp_utf8_clean(out, raw, len, &ret->not_utf8);
+    } else {
+        size_t head = limit / 3 < c->head_len ? limit / 3 : c->head_len;
+        size_t left = c->total == len ? len - head : c->tail_len;
+        size_t tail = limit - head < left ? limit - head : left;
+        ret->cut = true;
+        o = put_pieces(c, out, raw, head, tail, &ret->not_utf8);
     }
-    head -= cut_at_end(raw, c->head_len);
-    skip = cut_at_start(raw + c->head_len, c->tail_len);
-    left_out += c->head_len - head + skip;
-    o = sanitize(out, raw, head);
-    o += (size_t)snprintf(out + o, 96, "\n[... %llu of %llu bytes left out ...]\n",
-                          (unsigned long long)left_out, (unsigned long long)c->total);
-    o += sanitize(out + o, raw + c->head_len + skip, c->tail_len - skip);
     out[o] = '\0';
     return out;
 }

@@ -35,7 +35,9 @@ struct mcp_environment {
     uint64_t start_ns, boot_ns;
     unsigned starts;         /* boxes that this environment has had */
     bool restart_untold;     /* no result has said yet that it began afresh */
+    bool dropped;            /* off the list */
     bool gone;               /* dropped, and its box has ended: to be freed */
+    uint64_t made_ns, used_ns;
     const void *slots[MCP_CALLS_MAX]; /* code files in use, by owner */
 };
 
@@ -98,8 +100,24 @@ static void on_dropped(void *data, int result, const boxlite_error *err)
     env->gone = true;
 }
 
+static void end_box(struct mcp_environment *env)
+{
+    env->gone = !env->box || boxlite_box_stop_async(env->box, 0, on_dropped, env, NULL) < 0;
+}
+
+static void fail_waiters(struct mcp_environment *env, const struct mcp_failure *why)
+{
+    while (env->waiters) {
+        struct waiter *w = env->waiters;
+        env->waiters = w->next;
+        w->fn(w->data, env, why);
+        free(w);
+    }
+}
+
 void mcp_environment_drop(struct mcp_environment *env)
 {
+    static const struct mcp_failure removed = {BOXLITE_E_CANCELLED, "the environment was removed", NULL};
     struct mcp_environments *all = env->all;
     for (struct mcp_environment **p = &all->first; *p; p = &(*p)->next) {
         if (*p == env) {
@@ -107,7 +125,11 @@ void mcp_environment_drop(struct mcp_environment *env)
             all->count--;
             env->next = all->dropped;
             all->dropped = env;
-            env->gone = !env->box || boxlite_box_stop_async(env->box, 0, on_dropped, env, NULL) < 0;
+            env->dropped = true;
+            if (env->state != STARTING) { /* else when that is over */
+                end_box(env);
+            }
+            fail_waiters(env, &removed);
             return;
         }
     }
@@ -126,7 +148,7 @@ void mcp_environments_reap(struct mcp_environments *all)
     }
 }
 
-static struct mcp_environment *find(struct mcp_environments *all, const char *name)
+struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const char *name)
 {
     struct mcp_environment *env = all->first;
     while (env && strcmp(env->name, name) != 0) {
@@ -138,7 +160,7 @@ static struct mcp_environment *find(struct mcp_environments *all, const char *na
 int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret)
 {
     struct mcp_environment_spec spec = {.name = "default", .network = -1};
-    struct mcp_environment *env = find(all, name ? name : spec.name);
+    struct mcp_environment *env = mcp_environment_find(all, name ? name : spec.name);
     if (env) {
         *ret = env;
         return 0;
@@ -159,6 +181,7 @@ static int fill(struct mcp_environment *env, const struct mcp_environment_spec *
     env->memory = spec->memory ? spec->memory : o->memory;
     env->network = spec->network >= 0 ? spec->network : o->network;
     env->env = spec->env ? json_deep_copy(spec->env) : NULL;
+    env->made_ns = env->used_ns = mcp_now_ns();
     return env->name && env->image ? 0 : BOXLITE_E_NO_MEMORY;
 }
 
@@ -167,7 +190,7 @@ int mcp_environment_add(struct mcp_environments *all, const struct mcp_environme
 {
     struct mcp_environment *env;
 
-    if (spec->name && find(all, spec->name)) {
+    if (spec->name && mcp_environment_find(all, spec->name)) {
         return BOXLITE_E_EXISTS;
     }
     if (all->count >= MCP_ENVIRONMENTS_MAX) {
@@ -215,13 +238,13 @@ static int set_options(const struct mcp_environment *env, boxlite_box_options *o
 }
 
 /* Tells all waiters, also those that a waiter adds or removes meanwhile. */
-static void settle(struct mcp_environment *env, enum state state, const boxlite_error *err)
+static void settle(struct mcp_environment *env, enum state state, const struct mcp_failure *why)
 {
     env->state = state;
     while (env->waiters && env->state == state) {
         struct waiter *w = env->waiters;
         env->waiters = w->next;
-        w->fn(w->data, env, err);
+        w->fn(w->data, env, why);
         free(w);
     }
 }
@@ -236,12 +259,13 @@ static void lose_box(struct mcp_environment *env)
 static void on_started(void *data, int result, const boxlite_error *err)
 {
     struct mcp_environment *env = data;
+    struct mcp_failure why = mcp_failure_of(err);
+
     env->boot_ns = mcp_now_ns() - env->start_ns;
-    if (result < 0) {
-        settle(env, IDLE, err);
-        return;
+    settle(env, result < 0 ? IDLE : READY, result < 0 ? &why : NULL);
+    if (env->dropped) {
+        end_box(env);
     }
-    settle(env, READY, NULL);
 }
 
 static int start(struct mcp_environment *env, boxlite_error **err)
@@ -299,7 +323,8 @@ void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, vo
     }
     *end = w;
     if (env->state == IDLE && start(env, &err) < 0) {
-        settle(env, IDLE, err);
+        struct mcp_failure why = mcp_failure_of(err);
+        settle(env, IDLE, &why);
     }
 }
 
@@ -336,9 +361,14 @@ uint64_t mcp_environment_boot_ns(const struct mcp_environment *env)
     return env->boot_ns;
 }
 
-size_t mcp_environment_output_limit(const struct mcp_environment *env)
+uint64_t mcp_environment_memory(const struct mcp_environment *env)
 {
-    return mcp_server_options(env->all->server)->output_limit;
+    return env->memory;
+}
+
+unsigned mcp_environment_generation(const struct mcp_environment *env)
+{
+    return env->starts;
 }
 
 unsigned mcp_environment_take_slot(struct mcp_environment *env, const void *owner)
@@ -361,14 +391,19 @@ void mcp_environment_release_slot(struct mcp_environment *env, const void *owner
     }
 }
 
-void mcp_environment_describe(struct mcp_environment *env, uint64_t since_ns, json_t *result)
+void mcp_environment_describe(struct mcp_call *call, const char *name, json_t *result)
 {
-    const char *engine = env->box ? boxlite_box_engine(env->box) : NULL;
-    json_object_set_new(result, "environment", json_string(env->name));
+    struct mcp_environment *env = mcp_environment_find(mcp_server_environments(call->server), name);
+    const char *engine = env && env->box ? boxlite_box_engine(env->box) : NULL;
+
+    json_object_set_new(result, "environment", json_string(name));
     if (engine) {
         json_object_set_new(result, "engine", json_string(engine));
     }
-    if (env->start_ns >= since_ns) {
+    if (!env) { /* removed meanwhile */
+        return;
+    }
+    if (env->start_ns >= call->started_ns && env->state == READY) {
         json_object_set_new(result, "start_ms", json_integer((json_int_t)(env->boot_ns / 1000000)));
     }
     if (env->restart_untold) {
@@ -377,10 +412,36 @@ void mcp_environment_describe(struct mcp_environment *env, uint64_t since_ns, js
     }
 }
 
+static json_int_t seconds_since(uint64_t ns)
+{
+    return (json_int_t)((mcp_now_ns() - ns) / UINT64_C(1000000000));
+}
+
+json_t *mcp_environments_json(struct mcp_environments *all)
+{
+    static const char *const states[] = {[IDLE] = "stopped", [STARTING] = "starting", [READY] = "running"};
+    json_t *list = json_array();
+
+    for (struct mcp_environment *env = all->first; env; env = env->next) {
+        enum state state = env->state == READY && lost(env) ? IDLE : env->state;
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "environment", env->name, "image", env->image,
+                            "state", states[state], "network",
+                            env->network == BOXLITE_NETWORK_NONE ? "none" : "user", "cpus", (json_int_t)env->cpus,
+                            "memory_mb", (json_int_t)(env->memory >> 20), "age_seconds", seconds_since(env->made_ns),
+                            "idle_seconds", seconds_since(env->used_ns), "running_commands",
+                            (json_int_t)mcp_jobs_running(all->server, env->name)));
+    }
+    return list;
+}
+
 bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret)
 {
     const char *name = mcp_arg_str(call, "environment", NULL);
     int r = mcp_environment_get(mcp_server_environments(call->server), name, ret);
+    if (r == 0) {
+        (*ret)->used_ns = mcp_now_ns();
+    }
     if (r == BOXLITE_E_NOT_FOUND) {
         _cleanup_free_ char *message = mcp_printf("there is no environment named %s", name);
         mcp_call_fail(call, r, message ? message : "no such environment",

@@ -32,9 +32,10 @@ static const struct setting {
     {"engine", "BOXLITE_MCP_ENGINE", "NAME", "auto", "engine: auto, qemu, qemu-tcg, qemu-kvm, kvm"},
     {"timeout", "BOXLITE_MCP_TIMEOUT", "SECONDS", "120", "time limit of a command that names none"},
     {"max-timeout", "BOXLITE_MCP_MAX_TIMEOUT", "SECONDS", "3600", "highest time limit that a call may ask for"},
+    {"yield-after", "BOXLITE_MCP_YIELD_AFTER", "SECONDS", "25", "a call that takes longer returns, its command goes on"},
     {"output-limit", "BOXLITE_MCP_OUTPUT_LIMIT", "BYTES", "6000", "stdout that a result shows (stderr: half of it)"},
 };
-enum { S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_OUTPUT, S_COUNT };
+enum { S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_YIELD, S_OUTPUT, S_COUNT };
 _Static_assert(BX_ARRAY_SIZE(settings) == S_COUNT, "the table and its names");
 
 static void print_help(void)
@@ -82,6 +83,7 @@ static const struct number {
 } numbers[] = {
     {S_CPUS, 1, 64},          {S_MEMORY, 128, 1 << 20},       {S_DISK, 64, 1 << 24},
     {S_TIMEOUT, 1, 86400},    {S_MAX_TIMEOUT, 1, 86400},      {S_OUTPUT, 256, 4 << 20},
+    {S_YIELD, 1, 86400},
 };
 
 static int fill_options(const char *const v[S_COUNT], struct mcp_options *o)
@@ -109,6 +111,7 @@ static int fill_options(const char *const v[S_COUNT], struct mcp_options *o)
         .network = strcmp(v[S_NETWORK], "user") == 0 ? BOXLITE_NETWORK_USER : BOXLITE_NETWORK_NONE,
         .timeout_s = (uint32_t)n[S_TIMEOUT],
         .max_timeout_s = (uint32_t)n[S_MAX_TIMEOUT],
+        .yield_s = (uint32_t)n[S_YIELD],
         .output_limit = (size_t)n[S_OUTPUT],
         .verbose = o->verbose,
     };
@@ -189,7 +192,7 @@ static bool turn(struct mcp_server *s, struct pollfd p[P_COUNT])
 
     p[P_OUT].events = mcp_transport_pending(t) ? POLLOUT : 0;
     p[P_LIB].fd = mcp_server_fd(s);
-    if (poll(p, P_COUNT, -1) < 0) {
+    if (poll(p, P_COUNT, mcp_timers_wait_ms(s)) < 0) {
         return errno == EINTR;
     }
     if (p[P_SIGNAL].revents || p[P_OUT].revents & (POLLERR | POLLHUP)) {
@@ -198,6 +201,7 @@ static bool turn(struct mcp_server *s, struct pollfd p[P_COUNT])
     if (p[P_LIB].revents) {
         mcp_server_dispatch(s);
     }
+    mcp_timers_run(s);
     if (p[P_IN].revents && mcp_transport_read(t) <= 0) {
         (void)mcp_transport_flush(t);
         return false;

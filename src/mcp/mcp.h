@@ -10,8 +10,13 @@
  *   tools.c       the table of tools; argument checks
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
- *   job.c         one command in an environment, its output captured, its end reported
- *   capture.c     bounded head and tail of an output, made valid UTF-8
+ *   language.c    the table of languages: how each is run or built, which images have it
+ *   put.c         files into an environment
+ *   job.c         one command in an environment, its output captured, its end reported; kept on for read_output
+ *   outcome.c     what a command came to, as JSON and as text
+ *   capture.c     bounded head, error lines and tail of an output
+ *   text.c        bytes to valid UTF-8, to plain text, to and from base64
+ *   timer.c       one-shot timers
  *
  * One thread. Nothing here waits: a call is a struct bx_call that is finished from a callback of the library, so ping,
  * cancellation and other calls go through while commands run. Standard output carries JSON-RPC and nothing else.
@@ -36,6 +41,8 @@ BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, mcp_cleanup_error);
 #define MCP_DEPTH_MAX 128u
 #define MCP_CALLS_MAX 64u /* tool calls that run at once */
 #define MCP_ENVIRONMENTS_MAX 16u
+#define MCP_JOBS_MAX 128u /* commands that run or whose output can still be read */
+#define MCP_INPUT_MAX (8u * 1024u * 1024u) /* input that waits for a command to take it */
 
 /* ---- Options: flags over environment variables over defaults (main.c) */
 
@@ -49,6 +56,7 @@ struct mcp_options {
     int network;         /* BOXLITE_NETWORK_* */
     uint32_t timeout_s;  /* of a command, default and with max_timeout_s the cap */
     uint32_t max_timeout_s;
+    uint32_t yield_s;    /* a call that takes longer is answered, its command goes on */
     size_t output_limit; /* bytes of stdout that a result carries; stderr gets half */
     bool verbose;
 };
@@ -127,6 +135,38 @@ const char *mcp_server_client(const struct mcp_server *s);
 /* Its running calls (call.c). */
 struct mcp_calls *mcp_server_calls(struct mcp_server *s);
 
+struct mcp_jobs {
+    struct mcp_job *first;
+    unsigned count, serial;
+};
+struct mcp_jobs *mcp_server_jobs(struct mcp_server *s);
+/* One message without an answer. */
+void mcp_server_notify(struct mcp_server *s, const char *method, json_t *take_params);
+
+/* ---- Timers: one-shot; zeroed before first use */
+
+struct mcp_timer {
+    struct mcp_timer *next;
+    uint64_t due_ns;
+    void (*fn)(void *data);
+    void *data;
+};
+struct mcp_timer **mcp_server_timers(struct mcp_server *s);
+/* An armed timer is armed anew. */
+void mcp_timer_arm(struct mcp_server *s, struct mcp_timer *timer, uint64_t ms, void (*fn)(void *data), void *data);
+void mcp_timer_cancel(struct mcp_server *s, struct mcp_timer *timer);
+int mcp_timers_wait_ms(struct mcp_server *s); /* -1: none is armed */
+void mcp_timers_run(struct mcp_server *s);
+
+/* ---- Failures: a code, a sentence, what can be done; borrowed texts */
+
+struct mcp_failure {
+    int code;
+    const char *message, *hint;
+};
+/* NULL: out of memory. */
+struct mcp_failure mcp_failure_of(const boxlite_error *err);
+
 /* ---- Calls: one tools/call each; finished once, by the tool, by a failure or by a cancellation */
 
 struct mcp_tool;
@@ -144,6 +184,9 @@ struct mcp_call {
     void *state;                 /* the tool's */
     void (*cancel)(struct mcp_call *call); /* ends the work and frees state; set by the tool */
     uint64_t started_ns;
+    json_t *progress_token;      /* NULL: none is wanted */
+    struct mcp_timer progress;
+    unsigned ticks;
 };
 /* A tools/call request: begins it or answers what is wrong with it. */
 void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m);
@@ -155,22 +198,26 @@ void mcp_call_cancel(struct mcp_call *call);
 void mcp_call_finish(struct mcp_call *call, json_t *take_structured, char *take_text, bool is_error);
 /* Answers with an error that the model can act on. */
 void mcp_call_fail(struct mcp_call *call, int code, const char *message, const char *hint);
+void mcp_call_fail_with(struct mcp_call *call, const struct mcp_failure *why);
 void mcp_call_fail_error(struct mcp_call *call, const boxlite_error *err);
+/* A result with further content items (an array, taken) behind the text. */
+void mcp_call_finish_more(struct mcp_call *call, json_t *take_structured, char *take_text, json_t *take_more);
 
 /* Argument getters: the table has checked the types. */
 const char *mcp_arg_str(const struct mcp_call *call, const char *name, const char *fallback);
 int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallback);
+bool mcp_arg_bool(const struct mcp_call *call, const char *name);
 
 /* What a call asks for (0: nothing), within the server's limits. */
 uint32_t mcp_timeout(const struct mcp_options *o, int64_t asked);
 
 /* ---- Tools */
 
-enum mcp_arg_type { MCP_STRING, MCP_INTEGER, MCP_STRING_LIST, MCP_STRING_MAP };
+enum mcp_arg_type { MCP_STRING, MCP_INTEGER, MCP_BOOLEAN, MCP_STRING_LIST, MCP_STRING_MAP };
 struct mcp_arg {
     const char *name;
     enum mcp_arg_type type;
-    bool required;
+    bool required, nul_allowed;
     const char *description; /* limits and defaults stated; checked by `min`, `max` (a string's: length in bytes) */
     int64_t min, max;
 };
@@ -178,10 +225,12 @@ struct mcp_tool {
     const char *name, *title, *description;
     const struct mcp_arg *args; /* ends with a NULL name */
     const char *output_schema;  /* JSON text */
-    bool idempotent;
+    bool read_only, idempotent, destructive; /* destructive: of what a user may miss */
     void (*start)(struct mcp_call *call);
 };
-extern const struct mcp_tool mcp_tool_execute_code, mcp_tool_run_command, mcp_tool_create_environment;
+extern const struct mcp_tool mcp_tool_execute_code, mcp_tool_run_command, mcp_tool_create_environment,
+    mcp_tool_list_environments, mcp_tool_remove_environment, mcp_tool_read_output, mcp_tool_send_input,
+    mcp_tool_read_file, mcp_tool_write_file;
 const struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_list(const struct mcp_options *o);
 /* NULL if the arguments fit the table, else what is wrong (caller frees). */
@@ -199,7 +248,7 @@ struct mcp_environment_spec {
     int network;       /* -1: the server's */
     const json_t *env; /* object of strings or NULL */
 };
-typedef void (*mcp_ready_fn)(void *data, struct mcp_environment *env, const boxlite_error *err);
+typedef void (*mcp_ready_fn)(void *data, struct mcp_environment *env, const struct mcp_failure *why);
 
 struct mcp_environments *mcp_environments_new(struct mcp_server *s);
 void mcp_environments_free(struct mcp_environments *all);
@@ -217,15 +266,21 @@ boxlite_box *mcp_environment_box(const struct mcp_environment *env);
 const char *mcp_environment_name(const struct mcp_environment *env);
 const char *mcp_environment_image(const struct mcp_environment *env);
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env); /* what the last start took */
-size_t mcp_environment_output_limit(const struct mcp_environment *env);
-/* Takes it off the list and ends its box; freed later, by mcp_environments_reap(). Allowed in its own callbacks. */
+uint64_t mcp_environment_memory(const struct mcp_environment *env);
+/* Which of its boxes it has now, from 1 up. */
+unsigned mcp_environment_generation(const struct mcp_environment *env);
+/* The one of that name, never made. */
+struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const char *name);
+/* All of them, with age and cost. */
+json_t *mcp_environments_json(struct mcp_environments *all);
+/* Takes it off the list, fails those who wait for it and ends its box; freed later, by mcp_environments_reap(). Allowed in its own callbacks. */
 void mcp_environment_drop(struct mcp_environment *env);
 void mcp_environments_reap(struct mcp_environments *all);
 /* A number from 1 up that no other owner holds in this environment: names of code files. */
 unsigned mcp_environment_take_slot(struct mcp_environment *env, const void *owner);
 void mcp_environment_release_slot(struct mcp_environment *env, const void *owner);
-/* Adds environment, engine, start_ms (if it was started after since_ns) and restarted to a result. */
-void mcp_environment_describe(struct mcp_environment *env, uint64_t since_ns, json_t *result);
+/* Adds environment, engine, start_ms (if it was started during the call) and restarted to a result. */
+void mcp_environment_describe(struct mcp_call *call, const char *name, json_t *result);
 /* The environment that a call's argument "environment" names; false: the call was answered with an error. */
 bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret);
 
@@ -234,51 +289,148 @@ bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret);
 struct mcp_job_spec {
     const char *const *argv;
     size_t argc;
-    const void *input; /* written to stdin, then end of file; NULL: none; copied */
+    const void *input; /* written to stdin; NULL: none; copied */
     size_t input_len;
+    bool keep_stdin;     /* stdin stays open for mcp_job_input(); else it ends after the input */
+    const json_t *env;   /* object of strings or NULL */
     const char *workdir; /* NULL: the box's */
     uint32_t timeout_s;
+    uint32_t yield_ms;   /* tell that it goes on after so long; 0: never */
+    size_t capture;      /* bytes of stdout to hold; 0: what results show */
 };
 struct mcp_job;
+struct mcp_capture;
 struct mcp_outcome {
+    const char *name, *environment;
+    unsigned generation; /* of the environment's box; 0: none yet */
+    uint32_t number;     /* of the command in it; 0: not known */
+    bool running;
     boxlite_exec_result result;
-    char *out, *err;         /* valid UTF-8, head and tail */
-    uint64_t out_bytes, err_bytes; /* as produced */
-    bool out_cut, err_cut;
-    const char *failure;     /* why it was not started, or NULL */
-    uint64_t wall_ns;        /* seen from here */
+    const char *failure; /* why it was not started, or NULL */
+    uint32_t timeout_s;
+    uint64_t memory;     /* of the environment */
+    const struct mcp_capture *out, *err;
+    uint64_t wall_ns;    /* seen from here */
 };
-typedef void (*mcp_job_fn)(void *data, const struct mcp_outcome *outcome, const boxlite_error *err);
-/* Waits for the environment, runs the command, calls fn once (never before this returns) unless freed before. */
-int mcp_job_start(struct mcp_environment *env, const struct mcp_job_spec *spec, mcp_job_fn fn, void *data,
-                  struct mcp_job **ret);
-/* Kills what still runs. Accepts NULL; allowed in fn. */
-void mcp_job_free(struct mcp_job *job);
-/* The outcome's fields as JSON ("exit_code", "stdout", …) and as text for people. */
-json_t *mcp_outcome_json(const struct mcp_outcome *o);
-char *mcp_outcome_text(const struct mcp_outcome *o);
+typedef void (*mcp_job_fn)(void *data, struct mcp_job *job);
+/* Waits for the environment, runs the command, calls fn once, when it has ended or yields, perhaps before this returns
+ * (*ret is set by then). fn must not kill the job. */
+int mcp_job_start(struct mcp_server *s, struct mcp_environment *env, const struct mcp_job_spec *spec, mcp_job_fn fn,
+                  void *data, struct mcp_job **ret);
+/* Answers a call whose job mcp_job_start() refused with that code. */
+void mcp_call_fail_job(struct mcp_call *call, int r);
+/* Kills what still runs and forgets it. Accepts NULL. */
+void mcp_job_kill(struct mcp_job *job);
+void mcp_jobs_free(struct mcp_server *s);
+struct mcp_job *mcp_job_find(struct mcp_server *s, const char *name);
+unsigned mcp_jobs_running(struct mcp_server *s, const char *environment);
+/* True if there is no outcome, with the reason. */
+bool mcp_job_failed(const struct mcp_job *job, struct mcp_failure *ret);
+/* Borrowed from the job. */
+void mcp_job_outcome(const struct mcp_job *job, struct mcp_outcome *ret);
+/* Called once at the next output or at the end. */
+struct mcp_watch {
+    struct mcp_watch *next;
+    void (*fn)(void *data);
+    void *data;
+};
+void mcp_job_watch(struct mcp_job *job, struct mcp_watch *watch);
+void mcp_job_unwatch(struct mcp_job *job, struct mcp_watch *watch);
+/* 0; STATE: it has ended; UNSUPPORTED: its input is closed; BUSY: too much waits. */
+int mcp_job_input(struct mcp_job *job, const void *data, size_t len);
+int mcp_job_end_input(struct mcp_job *job);
+int mcp_job_signal(struct mcp_job *job, int signo);
+
+/* The outcome's fields as JSON ("exit_code", "stdout", …) and as text for people; limit: bytes of stdout. */
+json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t limit);
+char *mcp_outcome_text(const struct mcp_outcome *o, size_t limit);
+const char *mcp_signal_name(int number);
+int mcp_signal_number(const char *name); /* 0: unknown */
 #define MCP_OUTCOME_SCHEMA                                                                         \
     "\"exit_code\":{\"type\":\"integer\",\"description\":\"0 is success; 124 timed out; 126, 127 "  \
-    "could not be started; 128+N ended by signal N\"},"                                            \
+    "could not be started; 128+N ended by signal N; absent while it runs\"},"                       \
+    "\"running\":{\"type\":\"boolean\",\"description\":\"it goes on: follow it with read_output\"}," \
+    "\"process\":{\"type\":\"string\",\"description\":\"its name for read_output and send_input\"},"  \
     "\"stdout\":{\"type\":\"string\"},\"stderr\":{\"type\":\"string\"},"                           \
     "\"stdout_bytes\":{\"type\":\"integer\"},\"stderr_bytes\":{\"type\":\"integer\"},"             \
-    "\"truncated\":{\"type\":\"boolean\",\"description\":\"the middle of an output was left out\"}," \
+    "\"stdout_lines\":{\"type\":\"integer\"},\"stderr_lines\":{\"type\":\"integer\"},"             \
+    "\"truncated\":{\"type\":\"boolean\",\"description\":\"parts were left out: read_output has all\"}," \
+    "\"not_utf8\":{\"type\":\"boolean\",\"description\":\"some bytes are shown as U+FFFD\"},"        \
     "\"timed_out\":{\"type\":\"boolean\"},\"oom_killed\":{\"type\":\"boolean\"},"                  \
-    "\"duration_ms\":{\"type\":\"integer\"}"
+    "\"signal\":{\"type\":\"string\"},\"duration_ms\":{\"type\":\"integer\"},"                     \
+    "\"note\":{\"type\":\"string\",\"description\":\"what ended it, and what can be done\"}"
+#define MCP_ENVIRONMENT_SCHEMA                                                                     \
+    "\"environment\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":"  \
+    "\"integer\",\"description\":\"time to start the VM, if this call started it\"},\"restarted\":{"   \
+    "\"type\":\"boolean\",\"description\":\"the environment was lost before and began afresh, earlier " \
+    "files are gone\"},\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{"     \
+    "\"type\":\"string\"}"
+
+/* ---- Languages */
+
+struct mcp_language {
+    const char *names[4];  /* as callers say it, the first is the proper one */
+    const char *extension;
+    const char *tools;     /* tried in this order */
+    const char *how;       /* shell words after the tool; NULL: it is given the file */
+    const char *images[3]; /* local images that would have it, in order; prefixes of a name */
+};
+const struct mcp_language *mcp_language_find(const char *name);
+char *mcp_language_names(void); /* "python, javascript, …"; caller frees */
+/* The shell script that saves stdin as "$1" and runs it with "$2" (tools), "$3" (how), "$4" (its stdin, or empty). */
+extern const char mcp_language_script[];
+/* The first line of its stderr, with exit code 127, if no tool is there. */
+#define MCP_NO_TOOL "boxlite: this environment's image has none of: "
+/* A local image for the language, or NULL; caller frees. */
+char *mcp_language_image(struct mcp_server *s, const struct mcp_language *language);
+
+/* ---- Files into an environment */
+
+/* A shell script that writes files: name → content (object of strings) below the working folder, or at absolute names.
+ * Caller frees. NULL: out of memory. */
+struct mcp_file {
+    const char *path;
+    const void *data;
+    size_t len;
+    bool append;
+};
+char *mcp_put_script(const struct mcp_file *files, size_t n);
 
 /* ---- Capture */
 
 struct mcp_capture {
-    char *head, *tail; /* tail is a ring */
-    size_t head_len, tail_len, tail_at;
-    size_t head_max, tail_max;
-    uint64_t total;
+    char *head, *tail, *window; /* tail is a ring; window: the first error-looking lines behind the head */
+    size_t head_len, tail_len, tail_at, window_len;
+    size_t head_max, tail_max, window_max;
+    uint64_t total, newlines, window_at;
+    unsigned window_lines;
+    bool open_line; /* the last line has no newline yet */
+    char line[512];
+    size_t line_len;
+};
+struct mcp_shown {
+    bool cut, not_utf8;
 };
 int mcp_capture_init(struct mcp_capture *c, size_t limit);
 void mcp_capture_done(struct mcp_capture *c);
 void mcp_capture_add(struct mcp_capture *c, const void *data, size_t len);
-/* Valid UTF-8 (each bad byte U+FFFD), with a line in the middle that says what was left out. Caller frees. */
-char *mcp_capture_text(const struct mcp_capture *c, bool *ret_cut);
+uint64_t mcp_capture_lines(const struct mcp_capture *c);
+/* Valid UTF-8 of about `limit` bytes at most, with a line at each place that says what was left out. Caller frees. */
+char *mcp_capture_text(const struct mcp_capture *c, size_t limit, struct mcp_shown *ret);
+/* Head and tail as they are. Caller frees. */
+char *mcp_capture_bytes(const struct mcp_capture *c, size_t *ret_len);
+
+/* ---- Text */
+
+/* Bytes at the end that begin a character, at the start that end one: 0 to 3. */
+size_t mcp_utf8_cut_at_end(const char *p, size_t len);
+size_t mcp_utf8_cut_at_start(const char *p, size_t len);
+/* Valid UTF-8 into out, which has room for 3 * len; NUL counts as bad. Sets *ret_bad, never clears it. */
+size_t mcp_utf8_clean(char *out, const char *p, size_t len, bool *ret_bad);
+/* In place: without terminal control sequences; a lone CR becomes a line feed. */
+void mcp_strip_controls(char *s);
+char *mcp_base64(const void *data, size_t len);
+int mcp_base64_decode(const char *text, char **ret, size_t *ret_len); /* 0, or -1 for what is none */
 
 uint64_t mcp_now_ns(void);
 char *mcp_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -17,10 +17,11 @@
 /* The first line must make a model choose these tools: clients show only about 250 characters of it. */
 static const char INSTRUCTIONS[] =
     "Run untrusted code and shell commands in an isolated Linux micro-VM (sandbox) instead of on the user's machine: "
-    "execute_code runs Python, JavaScript, bash and tests it; run_command runs any shell command.\n"
+    "execute_code runs Python, JavaScript, Go, C... and tests it; run_command runs any shell command.\n"
     "Files and installed packages stay in an environment between calls until this session ends. The host's files are "
-    "not visible inside, and there is no network unless it was configured. Use create_environment for another image "
-    "or more memory.";
+    "not visible inside, and there is no network unless it was configured: bring files with write_file. A call that "
+    "takes long returns running=true and a process name; follow it with read_output, which also shows what was left "
+    "out of a long output. Use create_environment for another image or more memory.";
 
 struct mcp_server {
     struct mcp_options options;
@@ -28,6 +29,8 @@ struct mcp_server {
     struct mcp_environments *environments;
     boxlite_runtime *runtime;
     struct mcp_calls calls;
+    struct mcp_jobs jobs;
+    struct mcp_timer *timers;
     char client[64]; /* as it last said its name */
 };
 
@@ -89,6 +92,16 @@ struct mcp_calls *mcp_server_calls(struct mcp_server *s)
     return &s->calls;
 }
 
+struct mcp_jobs *mcp_server_jobs(struct mcp_server *s)
+{
+    return &s->jobs;
+}
+
+struct mcp_timer **mcp_server_timers(struct mcp_server *s)
+{
+    return &s->timers;
+}
+
 /* ---- Answers */
 
 static void send_message(struct mcp_server *s, json_t *take_message)
@@ -113,6 +126,11 @@ void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, j
                             json_pack("{s:o}", "io.modelcontextprotocol/serverInfo", server_info()));
     }
     send_message(s, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", take_result));
+}
+
+void mcp_server_notify(struct mcp_server *s, const char *method, json_t *take_params)
+{
+    send_message(s, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", take_params));
 }
 
 void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data)
@@ -261,6 +279,7 @@ void mcp_server_free(struct mcp_server *s)
     while (s->calls.first) {
         mcp_call_cancel(s->calls.first);
     }
+    mcp_jobs_free(s);
     mcp_environments_free(s->environments);
     boxlite_runtime_free(s->runtime);
     mcp_transport_free(s->transport);

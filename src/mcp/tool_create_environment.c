@@ -14,21 +14,21 @@ struct creation {
 };
 
 static const struct mcp_arg args[] = {
-    {"image", MCP_STRING, true, "Local OCI image, NAME:TAG, for example \"boxlite/base:bookworm\".", 0, 512},
-    {"name", MCP_STRING, false, "Name for the new environment: letters, digits, - and _. Made up if left out.", 0, 40},
-    {"cpus", MCP_INTEGER, false, "Virtual CPUs, 1 to 64 and no more than the host has. Default: the server's.", 1, 64},
-    {"memory_mb", MCP_INTEGER, false, "Memory in MiB, 128 to 65536. Default: the server's.", 128, 65536},
-    {"network", MCP_STRING, false,
+    {"image", MCP_STRING, true, false, "Local OCI image, NAME:TAG, for example \"boxlite/base:bookworm\".", 0, 512},
+    {"name", MCP_STRING, false, false, "Name for the new environment: letters, digits, - and _. Made up if left out.", 0, 40},
+    {"cpus", MCP_INTEGER, false, false, "Virtual CPUs, 1 to 64 and no more than the host has. Default: the server's.", 1, 64},
+    {"memory_mb", MCP_INTEGER, false, false, "Memory in MiB, 128 to 65536. Default: the server's.", 128, 65536},
+    {"network", MCP_STRING, false, false,
      "\"none\" (no network), or \"user\" (out through the user's network) where the server allows it. Default: the "
      "server's.", 0, 16},
-    {"env", MCP_STRING_MAP, false, "Environment variables of every command in it.", 0, 0},
-    {"volumes", MCP_STRING_LIST, false,
+    {"env", MCP_STRING_MAP, false, false, "Environment variables of every command in it.", 0, 0},
+    {"volumes", MCP_STRING_LIST, false, false,
      "Host folders to share, HOST:GUEST[:ro]. Not supported in this version: leave it out, and write files with "
      "execute_code or run_command.", 0, 0},
     {0},
 };
 
-static void on_ready(void *data, struct mcp_environment *env, const boxlite_error *err)
+static void on_ready(void *data, struct mcp_environment *env, const struct mcp_failure *why)
 {
     struct creation *c = data;
     struct mcp_call *call = c->call;
@@ -36,8 +36,8 @@ static void on_ready(void *data, struct mcp_environment *env, const boxlite_erro
     json_int_t ms = (json_int_t)(mcp_environment_boot_ns(env) / 1000000);
 
     free(c);
-    if (err) {
-        mcp_call_fail_error(call, err);
+    if (why) {
+        mcp_call_fail_with(call, why);
         mcp_environment_drop(env);
         return;
     }

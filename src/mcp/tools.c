@@ -17,11 +17,18 @@ static const struct mcp_tool *const tools[] = {
     &mcp_tool_execute_code,
     &mcp_tool_run_command,
     &mcp_tool_create_environment,
+    &mcp_tool_list_environments,
+    &mcp_tool_remove_environment,
+    &mcp_tool_read_output,
+    &mcp_tool_send_input,
+    &mcp_tool_read_file,
+    &mcp_tool_write_file,
 };
 
 static const char *const type_names[] = {
     [MCP_STRING] = "string",
     [MCP_INTEGER] = "integer",
+    [MCP_BOOLEAN] = "boolean",
     [MCP_STRING_LIST] = "array",
     [MCP_STRING_MAP] = "object",
 };
@@ -92,7 +99,7 @@ static json_t *tool_json(const struct mcp_tool *tool, const struct mcp_options *
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
                      tool->title, "description", tool->description, "inputSchema", input_schema(tool),
                      "outputSchema", json_loads(tool->output_schema, 0, NULL), "annotations", "title", tool->title,
-                     "readOnlyHint", 0, "destructiveHint", 0, "idempotentHint", tool->idempotent, "openWorldHint",
+                     "readOnlyHint", tool->read_only, "destructiveHint", tool->destructive, "idempotentHint", tool->idempotent, "openWorldHint",
                      open_world);
 }
 
@@ -156,6 +163,8 @@ static char *check_value(const struct mcp_arg *arg, const json_t *v)
                               arg->max);
         }
         return NULL;
+    case MCP_BOOLEAN:
+        return json_is_boolean(v) ? NULL : mcp_printf("argument %s: neither true nor false", arg->name);
     case MCP_STRING_LIST:
     case MCP_STRING_MAP:
     default:
@@ -194,7 +203,7 @@ char *mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments)
         if (wrong) {
             return wrong;
         }
-        if (holds_nul(v) && strcmp(key, "code") != 0) {
+        if (holds_nul(v) && !arg->nul_allowed) {
             return mcp_printf("argument %s: holds a NUL character", key);
         }
     }

@@ -33,7 +33,7 @@ def test_typescript_sdk_client(home, tmp_path):
                           capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
-    assert results["tools"] == ["execute_code", "run_command", "create_environment"]
+    assert results["tools"][:3] == ["execute_code", "run_command", "create_environment"]
     assert results["execute_code"]["stdout"] == "42\n" and results["execute_code"]["exit_code"] == 0
     assert results["execute_code"]["tests_passed"] is True
     assert results["create_environment"]["environment"] == "other"

@@ -13,6 +13,10 @@ from conftest import MCP_SERVER
 from mcpclient import Server
 
 
+TOOLS = ["execute_code", "run_command", "create_environment", "list_environments", "remove_environment", "read_output",
+         "send_input", "read_file", "write_file"]
+
+
 @pytest.fixture
 def server(tmp_path):
     s = Server([MCP_SERVER], {"BOXLITE_HOME": str(tmp_path / "home")})
@@ -84,7 +88,7 @@ def test_initialize_and_list_are_fast_and_touch_no_home(tmp_path):
 def test_tools_have_flat_schemas_with_descriptions(server):
     server.initialize()
     tools = server.request("tools/list")["result"]["tools"]
-    assert [t["name"] for t in tools] == ["execute_code", "run_command", "create_environment"]
+    assert [t["name"] for t in tools] == TOOLS
     for tool in tools:
         schema = tool["inputSchema"]
         assert schema["type"] == "object" and schema["additionalProperties"] is False
@@ -103,6 +107,9 @@ def test_annotations_are_honest(tmp_path):
         return {t["name"]: t["annotations"] for t in tools}
 
     closed, open_ = annotations(), annotations("--network", "user")
+    for tool in TOOLS:
+        assert set(closed[tool]) == {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    assert [t for t in TOOLS if closed[t]["readOnlyHint"]] == ["list_environments", "read_output", "read_file"]
     assert closed["execute_code"]["destructiveHint"] is False and closed["execute_code"]["openWorldHint"] is False
     assert open_["execute_code"]["openWorldHint"] is True and open_["run_command"]["openWorldHint"] is True
 
@@ -165,6 +172,18 @@ def test_notifications_and_stray_answers_get_no_answer(server):
     ("create_environment", {"image": "x", "network": "user"}, "no network"),
     ("create_environment", {"image": "x", "name": "a b"}, "argument name"),
     ("create_environment", {"image": "x", "memory_mb": 1}, "memory_mb"),
+    ("execute_code", {"code": "1", "language": "python", "fresh": "yes"}, "argument fresh: neither true nor false"),
+    ("execute_code", {"code": "1", "language": "python", "fresh": True, "environment": "a"}, "argument fresh"),
+    ("execute_code", {"code": "1", "language": "python", "files": {"a": 1}}, "argument files"),
+    ("execute_code", {"code": "1", "language": "python", "files": {str(i): "" for i in range(65)}}, "more than 64"),
+    ("run_command", {"command": "true", "env": {"A=B": "1"}}, "cannot be passed"),
+    ("remove_environment", {"environment": "nowhere"}, "no environment named nowhere"),
+    ("read_output", {"process": "p9"}, "no process named p9"),
+    ("read_output", {"process": "p9", "max_bytes": 0}, "max_bytes"),
+    ("send_input", {"process": "p9", "text": "x"}, "no process"),
+    ("write_file", {"path": "a", "content": "@@@", "encoding": "base64"}, "not base64"),
+    ("write_file", {"path": "", "content": ""}, "argument path: empty"),
+    ("read_file", {"path": "a", "encoding": "hex"}, "argument encoding"),
 ])
 def test_bad_arguments_are_results_that_a_model_can_read(server, tool, arguments, says):
     server.initialize()
@@ -172,6 +191,12 @@ def test_bad_arguments_are_results_that_a_model_can_read(server, tool, arguments
     assert result["isError"] is True
     assert says in result["structuredContent"]["error"]
     assert says in result["content"][0]["text"]
+
+
+def test_list_environments_is_empty_at_first_and_starts_nothing(server, tmp_path):
+    server.initialize()
+    assert server.call("list_environments")["structuredContent"]["environments"] == []
+    assert not (tmp_path / "home").exists()
 
 
 def test_bad_home_fails_the_call_not_the_server(tmp_path):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools, in real VMs."""
+import base64
 import os
 import pathlib
 import signal
@@ -47,9 +48,10 @@ def test_exit_code_and_stderr_are_data(server):
     assert result["structuredContent"]["exit_code"] == 3 and result["structuredContent"]["stderr"] == "oops"
 
 
-def test_missing_interpreter_is_127_with_a_reason(server):
-    v = server.call("execute_code", code="puts 1", language="ruby")["structuredContent"]
-    assert v["exit_code"] == 127 and "ruby" in v["stderr"]
+def test_missing_language_is_an_error_that_says_which_images_would_do(server):
+    result = server.call("execute_code", code="puts 1", language="ruby")
+    v = result["structuredContent"]
+    assert result["isError"] and v["code"] == "NOT_FOUND" and "ruby" in v["error"] and "ruby:" in v["hint"]
 
 
 def test_code_of_four_megabytes(server):
@@ -65,10 +67,143 @@ def test_long_output_keeps_head_and_tail_and_says_how_much(server):
     assert v["stdout_bytes"] == sum(len(f"line {i}\n") for i in range(200000))
 
 
+def test_whole_output_is_reachable_by_offset_tail_and_pattern(server):
+    lines = "".join(f"line {i}\n" for i in range(30000))
+    v = server.call("execute_code", code="for i in range(30000): print('line', i)", language="python")["structuredContent"]
+    process, offset, got = v["process"], 0, ""
+    assert v["stdout_lines"] == 30000 and v["truncated"]
+    while True:
+        part = server.call("read_output", process=process, offset=offset, max_bytes=150000)["structuredContent"]
+        got += part["content"]
+        offset = part["next_offset"]
+        if part["end"]:
+            break
+    assert got == lines
+    v = server.call("read_output", process=process, tail_lines=2)["structuredContent"]
+    assert v["content"] == "line 29998\nline 29999\n" and v["next_offset"] == len(lines)
+    v = server.call("read_output", process=process, pattern="LINE 777", context_lines=1, max_bytes=60)["structuredContent"]
+    assert v["content"].startswith("777-line 776\n778:line 777\n779-line 778\n") and v["truncated"] and v["matches"] == 11
+
+
+def test_error_lines_in_the_middle_are_shown(server):
+    code = "for i in range(20000): print('ValueError: the needle' if i == 9000 else f'line {i}')"
+    v = server.call("execute_code", code=code, language="python")["structuredContent"]
+    assert v["truncated"] and "ValueError: the needle\nline 9001\n" in v["stdout"] and len(v["stdout"]) < 8000
+
+
+def test_background_input_and_end(server):
+    v = server.call("run_command", command="read x; echo got $x; cat; echo end", background=True)["structuredContent"]
+    assert v["running"] is True and "exit_code" not in v
+    process = v["process"]
+    assert server.call("read_output", process=process)["structuredContent"]["running"] is True
+    server.call("send_input", process=process, text="hello\n")
+    v = server.call("read_output", process=process, offset=0, wait_seconds=50)["structuredContent"]
+    assert v["content"].startswith("got hello\n") and v["running"] is True
+    server.call("send_input", process=process, text="more\n", end_of_input=True)
+    v = server.call("read_output", process=process, wait_seconds=50)["structuredContent"]
+    assert v["content"] == "got hello\nmore\nend\n" and v["running"] is False and v["exit_code"] == 0 and v["end"]
+    assert server.call("send_input", process=process, text="x")["structuredContent"]["code"] == "STATE"
+
+
+def test_signals_end_what_runs(server):
+    process = server.call("run_command", command="sleep 54321", background=True)["structuredContent"]["process"]
+    server.call("send_input", process=process, signal="KILL")
+    v = server.call("read_output", process=process, wait_seconds=50)["structuredContent"]
+    assert v["running"] is False and v["exit_code"] == 137
+
+
+def test_long_work_yields_and_goes_on(home):
+    s = Server([MCP_SERVER, "--yield-after", "3"], {"BOXLITE_HOME": str(home)})
+    try:
+        s.initialize()
+        v = s.call("run_command", command="mkfifo /tmp/go")["structuredContent"]
+        s.call("read_output", process=v["process"], wait_seconds=50)  # the environment runs
+        v = s.call("run_command", command="echo first; cat /tmp/go; echo second; exit 7")
+        assert not v["isError"] and "read_output" in v["structuredContent"]["note"]
+        v = v["structuredContent"]
+        assert v["running"] is True and v["stdout"] == "first\n"
+        s.call("run_command", command="echo -n > /tmp/go")
+        v = s.call("read_output", process=v["process"], wait_seconds=50)["structuredContent"]
+        assert v["content"] == "first\nsecond\n" and v["exit_code"] == 7
+    finally:
+        s.kill()
+
+
+def test_progress_is_told_to_those_who_ask(server):
+    id = server.start("tools/call", {"name": "run_command", "arguments": {"command": "sleep 2.5"},
+                                     "_meta": {"progressToken": "t"}})
+    seen = []
+    while not seen or "method" in seen[-1]:
+        seen.append(server.line())
+    assert seen[-1]["id"] == id and len(seen) >= 3
+    numbers = [m["params"]["progress"] for m in seen[:-1]]
+    assert all(m["params"]["progressToken"] == "t" for m in seen[:-1]) and numbers == sorted(set(numbers))
+
+
+def test_files_stdin_and_env(server):
+    code = "import sys, lib.helper\nprint(lib.helper.twice(sys.stdin.read()))"
+    v = server.call("execute_code", code=code, language="python", stdin="a'b\n",
+                    files={"lib/helper.py": "def twice(x): return x * 2\n"})["structuredContent"]
+    assert v["stdout"] == "a'b\na'b\n\n", v
+    v = server.call("run_command", command="echo $A; cat", stdin="in", env={"A": "1 2"})["structuredContent"]
+    assert v["stdout"] == "1 2\nin"
+
+
+def test_fresh_leaves_nothing(server):
+    server.call("write_file", path="mark", content="x")
+    v = server.call("execute_code", code="test -e mark; echo $?", language="bash", fresh=True)["structuredContent"]
+    assert v["stdout"] == "1\n" and v["environment"] != "default"
+    names = [e["environment"] for e in server.call("list_environments")["structuredContent"]["environments"]]
+    assert "default" in names and v["environment"] not in names
+
+
+def test_files_come_and_go_exactly(server):
+    data = bytes(range(256)) * 40
+    v = server.call("write_file", path="dir/all bytes", content=base64.b64encode(data).decode(), encoding="base64")
+    assert v["structuredContent"]["bytes"] == len(data)
+    v = server.call("read_file", path="/workspace/dir/all bytes", encoding="base64", offset=100, max_bytes=5000)
+    v = v["structuredContent"]
+    assert base64.b64decode(v["content"]) == data[100:5100] and v["size"] == len(data) and v["next_offset"] == 5100
+    server.call("write_file", path="text", content="\u20ac one\n")
+    server.call("write_file", path="text", content="two\n", append=True)
+    v = server.call("read_file", path="text")["structuredContent"]
+    assert v["content"] == "\u20ac one\ntwo\n" and v["end"] is True
+    result = server.call("read_file", path="no/such")
+    assert result["isError"] and "no such file" in result["structuredContent"]["error"]
+
+
+def test_pictures_come_as_images(server):
+    png = b"\x89PNG\r\n\x1a\n" + bytes(100)
+    server.call("write_file", path="plot.png", content=base64.b64encode(png).decode(), encoding="base64")
+    result = server.call("read_file", path="plot.png")
+    image = result["content"][1]
+    assert (image["type"], image["mimeType"], base64.b64decode(image["data"])) == ("image", "image/png", png)
+
+
+def test_remove_environment_ends_what_runs_in_it(server):
+    server.call("create_environment", image="boxlite/base:bookworm", name="gone", memory_mb=256)
+    id = server.start("tools/call", {"name": "run_command", "arguments": {"command": "sleep 999", "environment": "gone"}})
+    wait_until(lambda: any(e["environment"] == "gone" and e["running_commands"] == 1 for e in
+                           server.call("list_environments")["structuredContent"]["environments"]))
+    assert server.call("remove_environment", environment="gone")["structuredContent"]["removed"] is True
+    result = server.wait(id)["result"]
+    assert result["isError"] or result["structuredContent"]["exit_code"] != 0
+    assert server.call("run_command", command="true", environment="gone")["isError"]
+
+
+def test_limits_are_named(server):
+    v = server.call("run_command", command="sleep 100", timeout_seconds=1)["structuredContent"]
+    assert "1 s" in v["note"] and v["timed_out"]
+    v = server.call("execute_code", code="x = bytearray(900 << 20)", language="python")["structuredContent"]
+    assert v["oom_killed"] and "512 MiB" in v["note"] or "MemoryError" in v["stderr"], v
+
+
 def test_output_that_is_not_utf8(server):
     code = "import sys; sys.stdout.buffer.write(b'a\\xff\\xfe\\x00b\\xe2\\x82\\xac')"
     v = server.call("execute_code", code=code, language="python")["structuredContent"]
-    assert v["stdout"] == "a\ufffd\ufffd\ufffdb\u20ac" and v["stdout_bytes"] == 8
+    assert v["stdout"] == "a\ufffd\ufffd\ufffdb\u20ac" and v["stdout_bytes"] == 8 and v["not_utf8"] is True
+    v = server.call("read_output", process=v["process"], encoding="base64")["structuredContent"]
+    assert base64.b64decode(v["content"]) == b"a\xff\xfe\x00b\xe2\x82\xac"
 
 
 def sleepers(server, seconds):
