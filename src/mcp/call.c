@@ -40,6 +40,7 @@ static void finish(struct mcp_call *call, json_t *take_structured, char *take_te
     _cleanup_json_ json_t *more = take_more;
     json_t *result = json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text",
                                text ? text : "out of memory", "isError", is_error);
+    mcp_audit(call, take_structured, is_error);
     if (result && more) {
         json_array_extend(json_object_get(result, "content"), more);
     }
@@ -117,6 +118,8 @@ struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id)
 
 void mcp_call_cancel(struct mcp_call *call)
 {
+    _cleanup_json_ json_t *note = json_pack("{s:s}", "code", "CANCELLED");
+    mcp_audit(call, note, true);
     if (call->cancel) {
         call->cancel(call);
     }

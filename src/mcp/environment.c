@@ -7,6 +7,7 @@
  *
  * States: IDLE (no box) -> STARTING -> READY -> IDLE again when the box is lost. Waiters exist in STARTING only.
  */
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ struct mcp_environments {
     struct mcp_environment *first;
     struct mcp_environment *dropped; /* waiting for the end of their boxes */
     unsigned count, serial;
+    char message[640]; /* of the last refusal */
 };
 
 struct mcp_environments *mcp_environments_new(struct mcp_server *s)
@@ -157,18 +159,23 @@ struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const
     return env;
 }
 
-int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret)
+int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret,
+                        struct mcp_failure *why)
 {
     struct mcp_environment_spec spec = {.name = "default", .network = -1};
     struct mcp_environment *env = mcp_environment_find(all, name ? name : spec.name);
     if (env) {
+        env->used_ns = mcp_now_ns();
         *ret = env;
         return 0;
     }
     if (name && strcmp(name, spec.name) != 0) {
-        return BOXLITE_E_NOT_FOUND;
+        snprintf(all->message, sizeof(all->message), "there is no environment named %s", name);
+        *why = (struct mcp_failure){BOXLITE_E_NOT_FOUND, all->message,
+                                    "create it with create_environment, or leave the argument out for the default one"};
+        return why->code;
     }
-    return mcp_environment_add(all, &spec, ret);
+    return mcp_environment_add(all, &spec, ret, why);
 }
 
 static int fill(struct mcp_environment *env, const struct mcp_environment_spec *spec)
@@ -185,24 +192,66 @@ static int fill(struct mcp_environment *env, const struct mcp_environment_spec *
     return env->name && env->image ? 0 : BOXLITE_E_NO_MEMORY;
 }
 
+static bool image_allowed(const char *patterns, const char *image)
+{
+    _cleanup_free_ char *copy = strdup(patterns);
+    char *rest = copy, *pattern;
+    while (copy && (pattern = strsep(&rest, ",")) != NULL) {
+        if (fnmatch(pattern, image, 0) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* NULL: it may be made. Else the rule that forbids it, with its code. */
+static const char *forbidden(struct mcp_environments *all, const struct mcp_environment_spec *spec, int *code)
+{
+    const struct mcp_options *o = mcp_server_options(all->server);
+    char *m = all->message;
+    size_t size = sizeof(all->message);
+
+    *code = BOXLITE_E_DENIED;
+    if (spec->name && mcp_environment_find(all, spec->name)) {
+        *code = BOXLITE_E_EXISTS;
+        snprintf(m, size, "an environment named %s exists", spec->name);
+    } else if (all->count >= o->max_environments) {
+        *code = BOXLITE_E_BUSY;
+        snprintf(m, size, "there are %u environments already (rule: --max-environments)", all->count);
+    } else if (spec->image && !image_allowed(o->allow_image, spec->image)) {
+        snprintf(m, size, "image %s is not allowed (rule: --allow-image %s)", spec->image, o->allow_image);
+    } else if (spec->cpus > o->max_cpus) {
+        snprintf(m, size, "%u CPUs are more than %u (rule: --max-cpus)", spec->cpus, o->max_cpus);
+    } else if (spec->memory > o->max_memory) {
+        snprintf(m, size, "%llu MiB of memory are more than %llu (rule: --max-memory)",
+                 (unsigned long long)(spec->memory >> 20), (unsigned long long)(o->max_memory >> 20));
+    } else {
+        return NULL;
+    }
+    return m;
+}
+
 int mcp_environment_add(struct mcp_environments *all, const struct mcp_environment_spec *spec,
-                        struct mcp_environment **ret)
+                        struct mcp_environment **ret, struct mcp_failure *why)
 {
     struct mcp_environment *env;
+    int code;
+    const char *rule = forbidden(all, spec, &code);
 
-    if (spec->name && mcp_environment_find(all, spec->name)) {
-        return BOXLITE_E_EXISTS;
-    }
-    if (all->count >= MCP_ENVIRONMENTS_MAX) {
-        return BOXLITE_E_BUSY;
+    if (rule) {
+        *why = (struct mcp_failure){code, rule,
+                                    code == BOXLITE_E_EXISTS ? "use it, or choose another name"
+                                    : code == BOXLITE_E_BUSY ? "use one of them, or remove_environment one"
+                                                             : "the user of this machine can change the rule"};
+        return code;
     }
     env = calloc(1, sizeof(*env));
-    if (!env) {
-        return BOXLITE_E_NO_MEMORY;
+    if (env) {
+        env->all = all;
     }
-    env->all = all;
-    if (fill(env, spec) < 0) {
+    if (!env || fill(env, spec) < 0) {
         environment_free(env);
+        *why = mcp_failure_of(NULL);
         return BOXLITE_E_NO_MEMORY;
     }
     env->next = all->first;
@@ -437,17 +486,10 @@ json_t *mcp_environments_json(struct mcp_environments *all)
 
 bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret)
 {
-    const char *name = mcp_arg_str(call, "environment", NULL);
-    int r = mcp_environment_get(mcp_server_environments(call->server), name, ret);
-    if (r == 0) {
-        (*ret)->used_ns = mcp_now_ns();
+    struct mcp_failure why;
+    if (mcp_environment_get(mcp_server_environments(call->server), mcp_arg_str(call, "environment", NULL), ret, &why) < 0) {
+        mcp_call_fail_with(call, &why);
+        return false;
     }
-    if (r == BOXLITE_E_NOT_FOUND) {
-        _cleanup_free_ char *message = mcp_printf("there is no environment named %s", name);
-        mcp_call_fail(call, r, message ? message : "no such environment",
-                      "create it with create_environment, or leave the argument out for the default one");
-    } else if (r < 0) {
-        mcp_call_fail(call, r, boxlite_error_name(r), NULL);
-    }
-    return r == 0;
+    return true;
 }

@@ -268,7 +268,7 @@ static void evict(struct mcp_jobs *jobs)
 
 static int fill(struct mcp_job *job, struct mcp_environment *env, const struct mcp_job_spec *spec)
 {
-    size_t limit = spec->capture ? spec->capture : mcp_server_options(job->server)->output_limit;
+    size_t limit = spec->capture ? spec->capture : mcp_server_budget(job->server);
     int r;
 
     job->has_stdin = spec->input != NULL || spec->keep_stdin;
@@ -282,7 +282,7 @@ static int fill(struct mcp_job *job, struct mcp_environment *env, const struct m
         return r;
     }
     if (!job->env_name || !job->input || mcp_capture_init(&job->out, limit) < 0 ||
-        mcp_capture_init(&job->err, limit / 2) < 0) {
+        mcp_capture_init(&job->err, limit) < 0) {
         return -ENOMEM;
     }
     if (spec->input) {

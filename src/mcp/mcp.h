@@ -2,11 +2,13 @@
 /*
  * mcp.h: the parts of the MCP server and how they hang together.
  *
- *   main.c        options, signals, the poll loop
+ *   main.c        signals, the poll loop
+ *   options.c     the table of settings: flags, variables, config.toml (config.c)
  *   transport.c   lines in from stdin, whole lines out to stdout; bounded both ways
  *   message.c     one line to one message: what it is, its era, what is wrong with it (pure, fuzzed)
  *   server.c      the MCP methods; answers are queued, never waited for
  *   call.c        a tools/call from its start to its one answer
+ *   audit.c       a line for each call
  *   tools.c       the table of tools; argument checks
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
@@ -40,11 +42,11 @@ BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, mcp_cleanup_error);
 #define MCP_LINE_MAX (16u * 1024u * 1024u) /* a message, either way (rmcp's limit) */
 #define MCP_DEPTH_MAX 128u
 #define MCP_CALLS_MAX 64u /* tool calls that run at once */
-#define MCP_ENVIRONMENTS_MAX 16u
+#define MCP_BUDGET_MIN 1000u
 #define MCP_JOBS_MAX 128u /* commands that run or whose output can still be read */
 #define MCP_INPUT_MAX (8u * 1024u * 1024u) /* input that waits for a command to take it */
 
-/* ---- Options: flags over environment variables over defaults (main.c) */
+/* ---- Options: flags over variables over config.toml over defaults (options.c, config.c) */
 
 struct mcp_options {
     const char *home;    /* NULL: the library's rule */
@@ -57,9 +59,28 @@ struct mcp_options {
     uint32_t timeout_s;  /* of a command, default and with max_timeout_s the cap */
     uint32_t max_timeout_s;
     uint32_t yield_s;    /* a call that takes longer is answered, its command goes on */
-    size_t output_limit; /* bytes of stdout that a result carries; stderr gets half */
+    size_t max_result;   /* bytes of a result as JSON; 0: by client */
+    const char *allow_image; /* shell patterns, separated by commas */
+    uint32_t max_cpus;
+    uint64_t max_memory;
+    unsigned max_environments;
+    const char *audit_log; /* NULL: none */
     bool verbose;
 };
+/* 0: go on; 1: all was said; 125: wrong, said. */
+int mcp_options_parse(int argc, char **argv, struct mcp_options *o);
+
+/* Called for each entry; returns what is wrong with it (taken) or NULL. */
+typedef char *(*mcp_config_fn)(void *data, unsigned line, const char *section, const char *key, const char *value);
+/* What is wrong with the text, with its line (caller frees), or NULL. */
+char *mcp_config_parse(const char *text, size_t len, mcp_config_fn fn, void *data);
+
+/* ---- Audit log: one JSON line for each finished call; rotated; secrets masked */
+
+struct mcp_call;
+void mcp_audit(struct mcp_call *call, const json_t *result, bool is_error);
+/* A command line or text with what looks like a secret replaced; caller frees. */
+char *mcp_mask(const char *text);
 
 /* ---- Transport */
 
@@ -132,6 +153,8 @@ void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, j
 void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data);
 /* The client's name as it last said it, or "". */
 const char *mcp_server_client(const struct mcp_server *s);
+/* Bytes that a result may have as JSON, for this client. */
+size_t mcp_server_budget(const struct mcp_server *s);
 /* Its running calls (call.c). */
 struct mcp_calls *mcp_server_calls(struct mcp_server *s);
 
@@ -253,11 +276,13 @@ typedef void (*mcp_ready_fn)(void *data, struct mcp_environment *env, const stru
 struct mcp_environments *mcp_environments_new(struct mcp_server *s);
 void mcp_environments_free(struct mcp_environments *all);
 struct mcp_environments *mcp_server_environments(struct mcp_server *s);
-/* The one of that name (NULL or "default": the default one, made if absent). 0 or NOT_FOUND. */
-int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret);
-/* 0, EXISTS, BUSY (MCP_ENVIRONMENTS_MAX), NO_MEMORY. */
+/* The one of that name (NULL or "default": the default one, made if absent). 0 or a failure. */
+int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret,
+                        struct mcp_failure *why);
+/* 0, or a failure that names the rule: EXISTS, BUSY (too many), DENIED (the policy), NO_MEMORY; text valid till the next
+ * call. */
 int mcp_environment_add(struct mcp_environments *all, const struct mcp_environment_spec *spec,
-                        struct mcp_environment **ret);
+                        struct mcp_environment **ret, struct mcp_failure *why);
 /* Calls fn (perhaps at once) when the box runs, or cannot be started. A box that was lost is started afresh. */
 void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, void *data);
 /* Forgets a waiter. */
@@ -296,7 +321,7 @@ struct mcp_job_spec {
     const char *workdir; /* NULL: the box's */
     uint32_t timeout_s;
     uint32_t yield_ms;   /* tell that it goes on after so long; 0: never */
-    size_t capture;      /* bytes of stdout to hold; 0: what results show */
+    size_t capture;      /* bytes of stdout to hold; 0: what a result may have */
 };
 struct mcp_job;
 struct mcp_capture;
@@ -341,9 +366,9 @@ int mcp_job_input(struct mcp_job *job, const void *data, size_t len);
 int mcp_job_end_input(struct mcp_job *job);
 int mcp_job_signal(struct mcp_job *job, int signo);
 
-/* The outcome's fields as JSON ("exit_code", "stdout", …) and as text for people; limit: bytes of stdout. */
-json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t limit);
-char *mcp_outcome_text(const struct mcp_outcome *o, size_t limit);
+/* The outcome's fields as JSON ("exit_code", "stdout", …), at most `budget` bytes as text, escapes counted, and the same
+ * as text for people. */
+json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t budget, char **ret_text);
 const char *mcp_signal_name(int number);
 int mcp_signal_number(const char *name); /* 0: unknown */
 #define MCP_OUTCOME_SCHEMA                                                                         \

@@ -80,7 +80,13 @@ static void set_output(json_t *v, const char *name, const struct mcp_capture *c,
     }
 }
 
-json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t limit)
+static size_t stderr_limit(const struct mcp_outcome *o, size_t limit)
+{
+    return limit / 2 + (o->out->total < limit ? limit - (size_t)o->out->total : 0);
+}
+
+/* limit: bytes of stdout; what it does not need is stderr's, beside half of it. */
+static json_t *fields(const struct mcp_outcome *o, size_t limit)
 {
     json_t *v = json_object();
     _cleanup_free_ char *note = remark(o);
@@ -91,7 +97,7 @@ json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t limit)
     }
     set(v, "running", json_boolean(o->running));
     set_output(v, "stdout", o->out, limit, &out);
-    set_output(v, "stderr", o->err, limit / 2, &err);
+    set_output(v, "stderr", o->err, stderr_limit(o, limit), &err);
     set(v, "truncated", json_boolean(out.cut || err.cut));
     set(v, "timed_out", json_boolean(o->result.flags & BOXLITE_EXIT_TIMED_OUT));
     set(v, "oom_killed", json_boolean(o->result.flags & BOXLITE_EXIT_OOM_KILLED));
@@ -122,11 +128,11 @@ static const char *newline_after(const char *text)
     return n > 0 && text[n - 1] != '\n' ? "\n" : "";
 }
 
-char *mcp_outcome_text(const struct mcp_outcome *o, size_t limit)
+static char *text_of(const struct mcp_outcome *o, size_t limit)
 {
     struct mcp_shown shown;
     _cleanup_free_ char *out = mcp_capture_text(o->out, limit, &shown),
-                        *err = mcp_capture_text(o->err, limit / 2, &shown);
+                        *err = mcp_capture_text(o->err, stderr_limit(o, limit), &shown);
     _cleanup_free_ char *note = remark(o), *status = NULL;
 
     if (!out || !err) {
@@ -137,4 +143,21 @@ char *mcp_outcome_text(const struct mcp_outcome *o, size_t limit)
     status = o->running ? strdup("running") : mcp_printf("exit code %d", o->result.exit_code);
     return mcp_printf("%s%s%s%s%s%s%s%s%s", out, newline_after(out), err[0] ? "stderr:\n" : "", err,
                       newline_after(err), status ? status : "", note ? " (" : "", note ? note : "", note ? ")" : "");
+}
+
+json_t *mcp_outcome_json(const struct mcp_outcome *o, size_t budget, char **ret_text)
+{
+    size_t limit = budget;
+    json_t *v = fields(o, limit);
+    size_t size = json_dumpb(v, NULL, 0, JSON_COMPACT);
+
+    while (v && size > budget && limit > 64) {
+        size_t next = (size_t)((double)limit * (double)budget / (double)size * 0.95);
+        limit = next < limit * 9 / 10 ? next : limit * 9 / 10;
+        json_decref(v);
+        v = fields(o, limit);
+        size = json_dumpb(v, NULL, 0, JSON_COMPACT);
+    }
+    *ret_text = text_of(o, limit);
+    return v;
 }

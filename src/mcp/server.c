@@ -87,6 +87,27 @@ const char *mcp_server_client(const struct mcp_server *s)
     return s->client;
 }
 
+/* What clients give their model of a result, from measurements (docs/mcp.md); the others get the default. */
+static const struct {
+    const char *client; /* beginning of its name */
+    size_t bytes;
+} budgets[] = {
+    {"claude-code", 40000},
+    {"", 10000},
+};
+
+size_t mcp_server_budget(const struct mcp_server *s)
+{
+    size_t i = 0;
+    if (s->options.max_result > 0) {
+        return s->options.max_result < MCP_BUDGET_MIN ? MCP_BUDGET_MIN : s->options.max_result;
+    }
+    while (strncmp(s->client, budgets[i].client, strlen(budgets[i].client)) != 0) {
+        i++;
+    }
+    return budgets[i].bytes;
+}
+
 struct mcp_calls *mcp_server_calls(struct mcp_server *s)
 {
     return &s->calls;

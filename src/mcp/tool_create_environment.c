@@ -90,24 +90,6 @@ static bool network_of(struct mcp_call *call, int *ret)
     return true;
 }
 
-static void add_failed(struct mcp_call *call, int code)
-{
-    static const struct {
-        int code;
-        const char *message, *hint;
-    } texts[] = {
-        {BOXLITE_E_EXISTS, "an environment of that name exists", "use it, or choose another name"},
-        {BOXLITE_E_BUSY, "there are 16 environments already", "use one of them"},
-        {BOXLITE_E_NO_MEMORY, "out of memory", NULL},
-    };
-    for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
-        if (texts[i].code == code) {
-            mcp_call_fail(call, code, texts[i].message, texts[i].hint);
-            return;
-        }
-    }
-}
-
 static void start(struct mcp_call *call)
 {
     struct mcp_environment_spec spec = {
@@ -118,7 +100,7 @@ static void start(struct mcp_call *call)
         .env = json_object_get(call->arguments, "env"),
     };
     struct creation *c;
-    int r;
+    struct mcp_failure why;
 
     if (json_array_size(json_object_get(call->arguments, "volumes")) > 0) {
         mcp_call_fail(call, BOXLITE_E_UNSUPPORTED, "argument volumes: shared folders are not in this version yet",
@@ -133,10 +115,10 @@ static void start(struct mcp_call *call)
         return;
     }
     c = calloc(1, sizeof(*c));
-    r = c ? mcp_environment_add(mcp_server_environments(call->server), &spec, &c->env) : BOXLITE_E_NO_MEMORY;
-    if (r < 0) {
+    why = mcp_failure_of(NULL);
+    if (!c || mcp_environment_add(mcp_server_environments(call->server), &spec, &c->env, &why) < 0) {
         free(c);
-        add_failed(call, r);
+        mcp_call_fail_with(call, &why);
         return;
     }
     c->call = call;

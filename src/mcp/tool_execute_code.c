@@ -14,6 +14,7 @@
 #include "mcp/mcp.h"
 
 #define FILES_MAX 64
+#define ENVELOPE 400 /* what a result says beside the outcomes */
 
 struct execution {
     struct mcp_server *server;
@@ -113,7 +114,7 @@ static void step(struct execution *x, struct mcp_job_spec *spec, mcp_job_fn fn)
 static void on_tested(void *data, struct mcp_job *job)
 {
     struct execution *x = data;
-    size_t limit = mcp_server_options(x->server)->output_limit / 2;
+    size_t budget = (mcp_server_budget(x->server) - ENVELOPE) / 2;
     _cleanup_free_ char *code_text = steal_ptr(&x->text), *test_text = NULL;
     struct mcp_failure why;
     struct mcp_outcome o;
@@ -123,13 +124,12 @@ static void on_tested(void *data, struct mcp_job *job)
         return;
     }
     mcp_job_outcome(job, &o);
-    json_object_set_new(x->result, "tests", mcp_outcome_json(&o, limit));
+    json_object_set_new(x->result, "tests", mcp_outcome_json(&o, budget, &test_text));
     if (!o.running) {
         bool passed = o.result.exit_code == 0 &&
                       json_integer_value(json_object_get(x->result, "exit_code")) == 0;
         json_object_set_new(x->result, "tests_passed", json_boolean(passed));
     }
-    test_text = mcp_outcome_text(&o, limit);
     x->text = mcp_printf("%s\n--- tests\n%s", code_text, test_text);
     x->fresh = x->fresh && !o.running;
     finish(x);
@@ -181,8 +181,9 @@ static void try_elsewhere(struct execution *x)
     _cleanup_free_ char *name = mcp_printf("default-%s", x->language->extension);
     struct mcp_environment_spec spec = {.name = name, .image = image, .network = -1};
     struct mcp_environment *env = name ? mcp_environment_find(all, name) : NULL;
+    struct mcp_failure why;
 
-    if (!image || !name || (!env && mcp_environment_add(all, &spec, &env) < 0)) {
+    if (!image || !name || (!env && mcp_environment_add(all, &spec, &env, &why) < 0)) {
         say_no_image(x);
         return;
     }
@@ -197,7 +198,7 @@ static void on_done(void *data, struct mcp_job *job)
 {
     struct execution *x = data;
     const char *command = mcp_arg_str(x->call, "test_command", NULL);
-    size_t limit = mcp_server_options(x->server)->output_limit;
+    size_t budget = mcp_server_budget(x->server) - ENVELOPE;
     struct mcp_failure why;
     struct mcp_outcome o;
 
@@ -210,9 +211,7 @@ static void on_done(void *data, struct mcp_job *job)
         try_elsewhere(x);
         return;
     }
-    limit = command ? limit / 2 : limit;
-    x->result = mcp_outcome_json(&o, limit);
-    x->text = mcp_outcome_text(&o, limit);
+    x->result = mcp_outcome_json(&o, command ? budget / 2 : budget, &x->text);
     x->fresh = x->fresh && !o.running;
     json_object_set_new(x->result, "language", json_string(x->language->names[0]));
     json_object_set_new(x->result, "file", json_string(x->file));
@@ -333,6 +332,7 @@ static struct mcp_environment *choose(struct mcp_call *call, bool fresh)
 {
     struct mcp_environment_spec spec = {.network = -1};
     struct mcp_environment *env = NULL;
+    struct mcp_failure why;
 
     if (!fresh) {
         return mcp_call_environment(call, &env) ? env : NULL;
@@ -341,8 +341,8 @@ static struct mcp_environment *choose(struct mcp_call *call, bool fresh)
         mcp_call_fail(call, BOXLITE_E_INVALID, "argument fresh: not together with environment", "leave one of them out");
         return NULL;
     }
-    if (mcp_environment_add(mcp_server_environments(call->server), &spec, &env) < 0) {
-        mcp_call_fail(call, BOXLITE_E_BUSY, "there are too many environments", "remove one with remove_environment");
+    if (mcp_environment_add(mcp_server_environments(call->server), &spec, &env, &why) < 0) {
+        mcp_call_fail_with(call, &why);
         return NULL;
     }
     return env;

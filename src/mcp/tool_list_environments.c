@@ -11,7 +11,7 @@ static const struct mcp_arg args[] = {{0}};
 static void start(struct mcp_call *call)
 {
     json_t *list = mcp_environments_json(mcp_server_environments(call->server));
-    json_t *v = json_pack("{s:o, s:i}", "environments", list, "limit", (int)MCP_ENVIRONMENTS_MAX);
+    json_t *v = json_pack("{s:o, s:i}", "environments", list, "limit", (int)mcp_server_options(call->server)->max_environments);
     char *text = v ? json_dumps(list, JSON_INDENT(1)) : NULL;
     mcp_call_finish(call, v, text, false);
 }

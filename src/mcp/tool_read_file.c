@@ -22,7 +22,7 @@ static const struct mcp_arg args[] = {
     {"path", MCP_STRING, true, false, "File to read; a relative name is below /workspace.", 0, 4096},
     {"environment", MCP_STRING, false, false, "Name of the environment. Default: \"default\".", 0, 64},
     {"offset", MCP_INTEGER, false, false, "First byte to read. Default 0.", 0, INT64_MAX},
-    {"max_bytes", MCP_INTEGER, false, false, "Most bytes to read, 1 to 1048576. Default 6000.", 1, 1 << 20},
+    {"max_bytes", MCP_INTEGER, false, false, "Most bytes to read, 1 to 1048576. Default: what fits a result, about 6000.", 1, 1 << 20},
     {"encoding", MCP_STRING, false, false,
      "\"text\" or \"base64\" (exact bytes). Default: text, but .png, .jpg, .gif and .webp as an image.", 0, 8},
     {0},
@@ -127,7 +127,7 @@ static void start(struct mcp_call *call)
 {
     const char *path = mcp_arg_str(call, "path", ""), *encoding = mcp_arg_str(call, "encoding", NULL);
     const struct mcp_options *o = mcp_server_options(call->server);
-    int64_t max = mcp_arg_int(call, "max_bytes", (int64_t)o->output_limit);
+    int64_t max = mcp_arg_int(call, "max_bytes", (int64_t)mcp_server_budget(call->server) * 6 / 10);
     _cleanup_free_ char *from = NULL, *count = NULL;
     const char *argv[] = {"/bin/sh", "-c", SCRIPT, "sh", path, NULL, NULL};
     struct mcp_job_spec spec = {.argv = argv, .argc = BX_ARRAY_SIZE(argv), .timeout_s = o->timeout_s};

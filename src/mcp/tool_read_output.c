@@ -47,7 +47,7 @@ static const struct mcp_arg args[] = {
     {"offset", MCP_INTEGER, false, false,
      "First byte to show; continue with next_offset. Default 0, or where the last bytes begin with tail_lines.", 0,
      INT64_MAX},
-    {"max_bytes", MCP_INTEGER, false, false, "Most bytes to show, 1 to 1048576. Default 6000.", 1, 1 << 20},
+    {"max_bytes", MCP_INTEGER, false, false, "Most bytes to show, 1 to 1048576. Default: what fits a result, about 6000.", 1, 1 << 20},
     {"tail_lines", MCP_INTEGER, false, false, "Show only the last so many lines, 1 to 10000.", 1, 10000},
     {"pattern", MCP_STRING, false, false,
      "Show only lines that hold this text (letter case ignored, no regular expression), with their numbers.", 0, 200},
@@ -392,7 +392,7 @@ static void start(struct mcp_call *call)
     r->stream = strcmp(stream, "stdout") == 0 ? BOXLITE_STDOUT : BOXLITE_STDERR;
     r->ranged = json_is_integer(json_object_get(call->arguments, "offset"));
     r->offset = (uint64_t)mcp_arg_int(call, "offset", 0);
-    r->max = (size_t)mcp_arg_int(call, "max_bytes", (int64_t)mcp_server_options(call->server)->output_limit);
+    r->max = (size_t)mcp_arg_int(call, "max_bytes", (int64_t)mcp_server_budget(call->server) * 6 / 10);
     r->tail_lines = mcp_arg_int(call, "tail_lines", 0);
     r->pattern = mcp_arg_str(call, "pattern", NULL);
     r->context = mcp_arg_int(call, "context_lines", 2);

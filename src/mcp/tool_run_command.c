@@ -7,6 +7,8 @@
 
 #include "mcp/mcp.h"
 
+#define ENVELOPE 200 /* what a result says beside the outcome */
+
 struct run {
     struct mcp_call *call;
     struct mcp_job *job;
@@ -39,9 +41,9 @@ static void on_done(void *data, struct mcp_job *job)
 {
     struct run *run = data;
     struct mcp_call *call = run->call;
-    size_t limit = mcp_server_options(call->server)->output_limit;
     struct mcp_failure why;
     struct mcp_outcome o;
+    char *text;
     json_t *v;
 
     free(run);
@@ -50,9 +52,9 @@ static void on_done(void *data, struct mcp_job *job)
         return;
     }
     mcp_job_outcome(job, &o);
-    v = mcp_outcome_json(&o, limit);
+    v = mcp_outcome_json(&o, mcp_server_budget(call->server) - ENVELOPE, &text);
     mcp_environment_describe(call, o.environment, v);
-    mcp_call_finish(call, v, mcp_outcome_text(&o, limit), false);
+    mcp_call_finish(call, v, text, false);
 }
 
 static void start(struct mcp_call *call)

@@ -225,6 +225,71 @@ def test_environment_variables_set_options(tmp_path):
     assert done.returncode == 125 and b"BOXLITE_MCP_MEMORY" in done.stderr
 
 
+def start_fails(tmp_path, config, *argv, **env):
+    home = tmp_path / "home"
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(config)
+    done = subprocess.run([MCP_SERVER, *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=10,
+                          env={**os.environ, "BOXLITE_HOME": str(home), **env})
+    return done.stderr.decode() if done.returncode == 125 else None
+
+
+@pytest.mark.parametrize("config, says", [
+    ("cpus = 0", "config.toml:1: cpus: not a number from 1 to 64: 0"),
+    ("[mcp]\nmax_timout = 7", "line 2: unknown key max_timout (did you mean max-timeout?)"),
+    ("wibble = 7", "unknown key wibble\n"), ("cpus", "line 1: not "), ("timeout = 7", "unknown key timeout"),
+    ("network = 'host'", "config.toml:1: network: neither none nor user: host"),
+])
+def test_config_file_errors_say_where(tmp_path, config, says):
+    assert says in start_fails(tmp_path, config)
+
+
+def test_precedence_flag_variable_general_variable_file(tmp_path):
+    bad = "cpus = 99\n[mcp]\ntimeout = 0\n[other]\nwhatever = 1\n"
+    assert "config.toml:1: cpus" in start_fails(tmp_path, bad)
+    assert "BOXLITE_CPUS" in start_fails(tmp_path, bad, BOXLITE_CPUS="98")
+    assert "BOXLITE_MCP_CPUS" in start_fails(tmp_path, bad, BOXLITE_CPUS="98", BOXLITE_MCP_CPUS="97")
+    said = start_fails(tmp_path, bad, "--cpus", "96", BOXLITE_CPUS="98", BOXLITE_MCP_CPUS="97")
+    assert said.startswith("boxlite-mcp-server: --cpus: ")
+    assert "config.toml:3: timeout" in start_fails(tmp_path, bad, "--cpus", "1")
+    assert start_fails(tmp_path, bad, "--cpus", "1", "--timeout", "1") is None
+
+
+@pytest.mark.parametrize("flags, arguments, rule", [
+    (["--allow-image", "boxlite/*,python:3*"], {"image": "evil/x:1"}, "--allow-image"),
+    (["--max-cpus", "2"], {"image": "a", "cpus": 3}, "--max-cpus"),
+    (["--max-memory", "1024"], {"image": "a", "memory_mb": 2048}, "--max-memory"),
+])
+def test_policy_refusals_name_the_rule(tmp_path, flags, arguments, rule):
+    s = Server([MCP_SERVER, *flags], {"BOXLITE_HOME": str(tmp_path / "home")})
+    try:
+        s.initialize()
+        v = s.call("create_environment", **arguments)["structuredContent"]
+        assert v["code"] == "DENIED" and rule in v["error"]
+        assert not (tmp_path / "home").exists()
+    finally:
+        s.kill()
+
+
+def test_audit_log_has_a_line_a_call_without_secrets(tmp_path):
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes(b"x" * (10 << 20))
+    s = Server([MCP_SERVER, "--audit-log", str(log)], {"BOXLITE_HOME": str(tmp_path / "home")})
+    try:
+        s.initialize()
+        s.call("run_command", command="PASSWORD=hunter2 make", working_dir="relative", env={"KEY": "hunter3"})
+        s.call("execute_code", code="hunter4", language="klingon")
+    finally:
+        s.kill()
+    text = log.read_text()
+    assert "hunter" not in text and log.stat().st_mode & 0o777 == 0o600
+    first, second = map(json.loads, text.splitlines())
+    assert first["client"] == "tests" and first["tool"] == "run_command" and first["error"] is True
+    assert first["arguments"] == {"command": "PASSWORD=*** make", "working_dir": "relative", "env": ["KEY"]}
+    assert first["code"] == "INVALID" and second["arguments"]["code"] == {"bytes": 7}
+    assert (tmp_path / "audit.jsonl.1").stat().st_size == 10 << 20
+
+
 def test_help_and_version():
     for flag, text in (("--help", b"codex mcp add"), ("--version", b"boxlite-mcp-server 0.")):
         done = subprocess.run([MCP_SERVER, flag], stdin=subprocess.DEVNULL, capture_output=True, timeout=10)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools, in real VMs."""
 import base64
+import json
 import os
 import pathlib
 import signal
@@ -63,7 +64,7 @@ def test_long_output_keeps_head_and_tail_and_says_how_much(server):
     code = "for i in range(200000): print('line', i)"
     v = server.call("execute_code", code=code, language="python")["structuredContent"]
     assert v["truncated"] and v["stdout"].startswith("line 0\nline 1\n") and v["stdout"].endswith("line 199999\n")
-    assert "bytes left out" in v["stdout"] and len(v["stdout"]) < 8000
+    assert "bytes left out" in v["stdout"] and len(v["stdout"]) < 10000
     assert v["stdout_bytes"] == sum(len(f"line {i}\n") for i in range(200000))
 
 
@@ -88,7 +89,16 @@ def test_whole_output_is_reachable_by_offset_tail_and_pattern(server):
 def test_error_lines_in_the_middle_are_shown(server):
     code = "for i in range(20000): print('ValueError: the needle' if i == 9000 else f'line {i}')"
     v = server.call("execute_code", code=code, language="python")["structuredContent"]
-    assert v["truncated"] and "ValueError: the needle\nline 9001\n" in v["stdout"] and len(v["stdout"]) < 8000
+    assert v["truncated"] and "ValueError: the needle\nline 9001\n" in v["stdout"] and len(v["stdout"]) < 10000
+
+
+def test_results_keep_to_the_budget_with_escapes_counted(server):
+    code = "print('\\x01\"' * 30000); import sys; print('e' * 50000, file=sys.stderr)"
+    v = server.call("execute_code", code=code, language="python", test_command="yes '\\' | head -50000")
+    assert len(json.dumps(v["structuredContent"], separators=(",", ":"), ensure_ascii=False)) <= 10000
+    v = v["structuredContent"]
+    assert v["truncated"] and v["tests"]["truncated"] and len(v["stdout"]) > 300 and len(v["stderr"]) > 300
+    assert v["stdout_bytes"] == 60001 and v["tests"]["stdout_lines"] == 50000
 
 
 def test_background_input_and_end(server):
