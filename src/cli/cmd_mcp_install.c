@@ -52,21 +52,22 @@ static const struct client {
 
 /* ---- The entry */
 
-/* boxlite-mcp-server beside this program, or the bare name where that is not known. */
+/* boxlite-mcp-server beside this program (in a build folder: in bin/), or the bare name where that is not known. */
 static char *server_path(void)
 {
-    char self[PATH_MAX];
+    static const char *const places[] = {"boxlite-mcp-server", "../../bin/boxlite-mcp-server"};
+    char self[PATH_MAX], real[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     const char *slash;
-    char *path;
 
     self[n > 0 ? n : 0] = '\0';
     slash = strrchr(self, '/');
-    path = slash ? cli_text("%.*s/boxlite-mcp-server", (int)(slash - self), self) : NULL;
-    if (path && access(path, X_OK) == 0) {
-        return path;
+    for (size_t i = 0; slash && i < CLI_COUNT(places); i++) {
+        _cleanup_free_ char *path = cli_text("%.*s/%s", (int)(slash - self), self, places[i]);
+        if (access(path, X_OK) == 0) {
+            return cli_text("%s", i > 0 && realpath(path, real) ? real : path);
+        }
     }
-    free(path);
     return cli_text("boxlite-mcp-server");
 }
 

@@ -17,6 +17,9 @@ static const struct cli_command *const image_commands[] = {
 static const struct cli_command *const kernel_commands[] = {
     &cli_cmd_kernel_import, &cli_cmd_kernel_build, &cli_cmd_kernel_ls, &cli_cmd_kernel_rm, NULL,
 };
+static const struct cli_command *const agent_commands[] = {
+    &cli_cmd_mcp_install, NULL,
+};
 static const struct cli_command *const host_commands[] = {
     &cli_cmd_doctor, &cli_cmd_info, &cli_cmd_version, &cli_cmd_help, NULL,
 };
@@ -25,6 +28,7 @@ const struct cli_section cli_sections[] = {
     {"Boxes", box_commands},
     {"Images", image_commands},
     {"Kernels", kernel_commands},
+    {"Coding agents", agent_commands},
     {"This machine", host_commands},
     {0},
 };

@@ -28,7 +28,7 @@ def options(text):
 def manual_sections():
     """Command -> its part of boxlite(1)."""
     text = (MAN / "boxlite.1.scd").read_text()
-    parts = re.split(r"^## boxlite ((?:image |kernel )?[a-z]+)(?=[ \n])", text, flags=re.M)
+    parts = re.split(r"^## boxlite ((?:image |kernel |mcp )?[a-z]+)(?=[ \n])", text, flags=re.M)
     return {name: re.split(r"^# ", body, flags=re.M)[0] for name, body in zip(parts[1::2], parts[2::2])}
 
 
