@@ -134,7 +134,8 @@ def test_trace_says_where_the_time_went(vm):
 def test_signals_go_to_the_command(vm, signo):
     script = ("import signal, sys\n"
               "signal.signal(int(sys.argv[1]), lambda n, f: (print('got', n, flush=True), sys.exit(3)))\n"
-              "print('ready', flush=True)\nsignal.pause()\n")
+              # not print(): the signal may come while it still holds the stream; not pause(): it may come just before
+              "import os, time\nos.write(1, b'ready\\n')\nwhile True: time.sleep(0.05)\n")
     p = vm.popen("run", "--rm", IMAGE, "python3", "-c", script, int(signo))
     assert p.stdout.readline() == b"ready\n"
     p.send_signal(signo)
