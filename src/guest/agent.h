@@ -36,6 +36,10 @@ struct agent {
     struct bx_conn_io *io;
     struct bx_source *container_source;
     struct container container;
+    int modules;  /* the initramfs' folder of modules, or -1 */
+    int late_go;  /* see boot_modules_later() */
+    int late_pid; /* pidfd of that process */
+    struct bx_source *late_source;
     bool configured;
     char *hostname;
     struct exec *execs; /* running */

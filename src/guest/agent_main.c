@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/timeutil.h"
 #include "guest/agent.h"
 #include "guest/boot.h"
@@ -112,6 +113,9 @@ static int on_configure(struct agent *a, const struct bx_msg *msg)
         return r;
     }
     set_clock(cfg.clock_ns);
+    if (cfg.net_addr && a->modules >= 0) {
+        boot_modules(a->modules, BOOT_NET);
+    }
     r = rootfs_mount(&cfg, &f);
     r = r < 0 ? r : net_setup(&cfg, &f);
     r = r < 0 ? r : container_start(a, &cfg, &f);
@@ -124,6 +128,7 @@ static int on_configure(struct agent *a, const struct bx_msg *msg)
     a->hostname = steal_ptr(&cfg.hostname);
     a->configured = true;
     send_ready(a);
+    bx_close(&a->late_go);
     return 0;
 }
 
@@ -267,6 +272,25 @@ static void on_link_end(void *data, int error)
     power_shutdown(a);
 }
 
+/* ---- modules that no boot waits for --------------------------------------------------------------- */
+
+static void on_late_end(void *data, const siginfo_t *status)
+{
+    struct agent *a = data;
+    bx_source_free(steal_ptr(&a->late_source));
+    bx_close(&a->late_pid);
+    bx_close(&a->modules);
+}
+
+static void prepare_late_modules(struct agent *a)
+{
+    a->late_pid = boot_modules_later(a->modules, &a->late_go);
+    if (a->late_pid < 0 ||
+        bx_loop_add_child(a->loop, a->late_pid, on_late_end, a, &a->late_source) < 0) {
+        agent_say("cannot load further modules: %s", strerror(errno));
+    }
+}
+
 /* ---- start -------------------------------------------------------------------------------------- */
 
 static void open_link(struct agent *a)
@@ -293,6 +317,8 @@ int main(void)
 {
     static struct agent agent = {
         .container = {.pidfd = -1, .ptsfd = -1, .boxfd = -1},
+        .late_go = -1,
+        .late_pid = -1,
         .msg = BX_BUF_INIT(MSG_SMALL),
     };
     struct agent *a = &agent;
@@ -303,18 +329,20 @@ int main(void)
     }
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(022);
-    int modules = open("/modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    a->modules = open("/modules", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (boot_mounts(&f) < 0) {
         agent_fatal(a, f.errnum, "%s", f.text);
     }
     boot_protect_self();
-    if (modules >= 0) {
-        boot_modules(modules);
-        (void)close(modules);
+    if (a->modules >= 0) {
+        boot_modules(a->modules, BOOT_ROOT);
     }
     int r = bx_loop_new(&a->loop);
     if (r < 0) {
         agent_fatal(a, r, "making the event loop: %s", strerror(-r));
+    }
+    if (a->modules >= 0) {
+        prepare_late_modules(a);
     }
     open_link(a);
     for (;;) {

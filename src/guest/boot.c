@@ -99,23 +99,60 @@ static int is_module(const struct dirent *d)
     return bx_endswith(d->d_name, ".ko");
 }
 
-void boot_modules(int dirfd)
+static void load_module(int dirfd, const char *name)
+{
+    _cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        return; /* the other loader was here */
+    }
+    if ((fd < 0 || syscall(SYS_finit_module, fd, "", 0) < 0) && errno != EEXIST) {
+        agent_say("module %s: %s", name, strerror(errno));
+    }
+    (void)unlinkat(dirfd, name, 0); /* its memory is the guest's */
+}
+
+void boot_modules(int dirfd, char stage)
 {
     char path[64];
     struct dirent **names;
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dirfd);
     int n = scandir(path, &names, is_module, alphasort);
     for (int i = 0; i < n; i++) {
-        _cleanup_free_ struct dirent *d = names[i];
-        _cleanup_close_ int fd = openat(dirfd, d->d_name, O_RDONLY | O_CLOEXEC);
-        if ((fd < 0 || syscall(SYS_finit_module, fd, "", 0) < 0) && errno != EEXIST) {
-            agent_say("module %s: %s", d->d_name, strerror(errno));
+        if (names[i]->d_name[0] == stage) {
+            load_module(dirfd, names[i]->d_name);
         }
-        (void)unlinkat(dirfd, d->d_name, 0); /* its memory is the guest's */
+        free(names[i]);
     }
     if (n >= 0) {
         free(names);
     }
+}
+
+int boot_modules_later(int dirfd, int *ret_go)
+{
+    int fds[2];
+    char c;
+    int r = bx_pipe(fds);
+    if (r < 0) {
+        return r;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(fds[1]);
+        (void)setpriority(PRIO_PROCESS, 0, 19);
+        (void)!read(fds[0], &c, 1); /* its end is the word to go */
+        boot_modules(dirfd, BOOT_NET);
+        boot_modules(dirfd, BOOT_LATER);
+        _exit(0);
+    }
+    r = pid < 0 ? -errno : bx_pidfd_open(pid);
+    (void)close(fds[0]);
+    if (r < 0) {
+        (void)close(fds[1]); /* a loader that runs without us to watch it does no harm */
+        return r;
+    }
+    *ret_go = fds[1];
+    return r;
 }
 
 void boot_protect_self(void)

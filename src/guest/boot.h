@@ -13,9 +13,15 @@
 /* Mounts /proc, /sys, /dev, cgroup2 on a root that can be pivoted away from; standard descriptors on the
  * console. */
 int boot_mounts(struct failure *f);
-/* Loads the folder's NAME.ko in the order of their names. A module that does not load is told on the console
- * only: what is missing shows itself where it is needed. */
-void boot_modules(int dirfd);
+/* Loads the folder's NAME.ko that begin with `stage`, in the order of their names. A module that does not load is told
+ * on the console only: what is missing shows itself where it is needed. Stages: BOOT_ROOT is what the root needs. */
+#define BOOT_ROOT '0'
+#define BOOT_NET '1'
+#define BOOT_LATER '2'
+void boot_modules(int dirfd, char stage);
+/* Forks a process of low priority that loads the stages NET and LATER once *ret_go is closed. It must be made before the
+ * container is, or it would land there. Its pidfd, or -errno. */
+int boot_modules_later(int dirfd, int *ret_go);
 /* Memory locked, exempt from the OOM killer, ahead of others for the CPU, enough descriptors. */
 void boot_protect_self(void);
 /* Opens the channel to the host, waiting until the host has its end open and `hello` is written. */

@@ -9,11 +9,17 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/timeutil.h"
 #include "guest/streams.h"
 
 /* Chunks of one stream in a row before others get their turn. */
 #define CHUNKS_MAX 4
 #define SINKS_MAX 256
+/* See streams.h: a stream that is read empty twice within BURST rests for REST, if it gave less than ENOUGH. */
+#define BURST (3 * BX_MS)
+#define REST BX_MS
+#define ENOUGH (64u * 1024u)
+#define PIPE_SIZE (512 * 1024)
 
 /* ---- what nobody reads any more ---------------------------------------------------------------- */
 
@@ -79,8 +85,22 @@ static void out_end_early(struct out_stream *s)
     out_end(s);
 }
 
+/* Read empty after `got` bytes: wait for more, at once or after a rest. */
+static void await_more(struct out_stream *s, size_t got)
+{
+    uint64_t now = bx_now_mono();
+    bool burst = got > 0 && now - s->emptied < BURST;
+    s->emptied = got > 0 ? now : s->emptied;
+    if (burst && got < ENOUGH) {
+        (void)bx_source_set_events(s->source, 0);
+        bx_source_set_deadline(s->rest, now + REST);
+    } else {
+        (void)bx_source_set_events(s->source, EPOLLIN);
+    }
+}
+
 /* Reads and queues one chunk. False: nothing more for now (waiting is arranged), or ended. */
-static bool pump_chunk(struct out_stream *s)
+static bool pump_chunk(struct out_stream *s, size_t *got)
 {
     struct bx_conn *conn = s->agent->conn;
     size_t want;
@@ -104,7 +124,7 @@ static bool pump_chunk(struct out_stream *s)
         if (s->budget > 0) {
             out_end_early(s);
         } else {
-            (void)bx_source_set_events(s->source, EPOLLIN);
+            await_more(s, *got);
         }
         return false;
     }
@@ -113,6 +133,7 @@ static bool pump_chunk(struct out_stream *s)
         return false;
     }
     bx_conn_commit(conn, s->channel, (size_t)n);
+    *got += (size_t)n;
     s->budget -= s->budget > 0 ? n : 0;
     return true;
 }
@@ -123,8 +144,9 @@ static void pump(struct out_stream *s)
     if (s->fd < 0) {
         return;
     }
+    size_t got = 0;
     int i = 0;
-    while (i < CHUNKS_MAX && pump_chunk(s)) {
+    while (i < CHUNKS_MAX && pump_chunk(s, &got)) {
         i++;
     }
     if (i == CHUNKS_MAX) {
@@ -138,14 +160,21 @@ static void on_readable(void *data, uint32_t events)
     pump(data);
 }
 
+static void on_rested(void *data)
+{
+    pump(data);
+}
+
 int out_stream_open(struct out_stream *s, struct agent *a, int take_fd, uint32_t channel,
                     void (*ended)(void *data), void *data)
 {
     *s = (struct out_stream){
         .agent = a, .channel = channel, .fd = take_fd, .budget = -1, .ended = ended, .data = data};
+    (void)fcntl(take_fd, F_SETPIPE_SZ, PIPE_SIZE); /* fails on a terminal, and there it does not matter */
     int r = bx_loop_add_fd(a->loop, take_fd, EPOLLIN, on_readable, s, &s->source);
+    r = r < 0 ? r : bx_loop_add_timer(a->loop, BX_NEVER, on_rested, s, &s->rest);
     if (r < 0) {
-        bx_close(&s->fd);
+        out_stream_close(s);
     }
     return r;
 }
@@ -173,6 +202,7 @@ void out_stream_finish(struct out_stream *s)
 void out_stream_close(struct out_stream *s)
 {
     bx_source_free(steal_ptr(&s->source));
+    bx_source_free(steal_ptr(&s->rest));
     bx_close(&s->fd);
 }
 

@@ -28,34 +28,41 @@ def out(argv, **kw):
 
 
 def newc(entries):
-    """A cpio archive (newc) of (name, mode, data)."""
+    """A cpio archive (newc) of (name, mode, data); with /dev/console, without which init has no output."""
     archive = b""
-    for number, (name, mode, data) in enumerate(entries + [("TRAILER!!!", 0, b"")]):
-        fields = [number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name) + 1, 0]
+    entries = entries[:1] + [("dev/console", 0o20600, b"")] + entries[1:] + [("TRAILER!!!", 0, b"")]
+    for number, (name, mode, data) in enumerate(entries):
+        device = (5, 1) if mode & 0o170000 == 0o20000 else (0, 0)
+        fields = [number, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(name) + 1, 0]
         head = b"070701" + b"".join(b"%08X" % f for f in fields) + name.encode() + b"\0"
         archive += head + b"\0" * (-len(head) % 4) + data + b"\0" * (-len(data) % 4)
     return archive
 
 
 class Bare:
-    """A bare qemu-system microvm that boots the same kernel to a static init: process start to its line."""
+    """A bare qemu-system microvm that boots the same kernel to a static init: process start to its line.
 
-    def __init__(self, work, home):
+    Machine, CPU and kernel words are the running box' own, so what is compared is BoxLite, not a choice of flags; left
+    out are its disks, channel, random device and control socket.
+    """
+    KEPT = {"-M", "-bios", "-accel", "-cpu", "-m", "-smp", "-nodefaults", "-no-user-config", "-display", "-no-reboot"}
+
+    def __init__(self, work, home, engine_argv):
         init = work / "init"
         subprocess.run(["musl-gcc", "-static", "-O2", "-s", "-o", init, ROOT / "tests/bench/init.c"], check=True)
-        self.initramfs = work / "bare.cpio"
-        self.initramfs.write_bytes(newc([("dev", 0o40755, b""), ("init", 0o100755, init.read_bytes())]))
-        self.kernel = home / "kernels" / "default" / "vmlinux"
-
-    def argv(self):
-        return ["qemu-system-x86_64", "-M", "microvm,acpi=off,pcie=off,isa-serial=on,rtc=off", "-accel",
-                "tcg,thread=multi", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none",
-                "-no-reboot", "-serial", "stdio", "-kernel", str(self.kernel), "-initrd", str(self.initramfs),
-                "-append", "console=ttyS0 quiet panic=-1 reboot=t rdinit=/init"]
+        initramfs = work / "bare.cpio"
+        initramfs.write_bytes(newc([("dev", 0o40755, b""), ("init", 0o100755, init.read_bytes())]))
+        self.argv = [engine_argv[0], "-serial", "stdio", "-kernel", str(home / "kernels" / "default" / "vmlinux"),
+                     "-initrd", str(initramfs)]
+        for i, word in enumerate(engine_argv):
+            if word in self.KEPT or word == "-append":
+                self.argv.append(word)
+                if not engine_argv[i + 1].startswith("-"):
+                    self.argv.append(engine_argv[i + 1])
 
     def once(self):
         start = time.monotonic()
-        with subprocess.Popen(self.argv(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
+        with subprocess.Popen(self.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as p:
             for line in p.stdout:
                 if b"BENCH-INIT" in line:
                     took = time.monotonic() - start
@@ -137,10 +144,21 @@ def children(pid):
     return found
 
 
-def bench_memory(box):
-    info = json.loads(out([BOXLITE, "inspect", box]))
-    info = info[0] if isinstance(info, list) else info
-    shim = int(info["pid"])
+def shim_pid(home, box):
+    """The lock file of a running box names its shim."""
+    return int((home / "boxes" / box / "lock").read_text().split()[0])
+
+
+def engine_argv(home, box):
+    for pid in children(shim_pid(home, box)):
+        argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
+        if "qemu" in argv[0]:
+            return argv
+    sys.exit("bench: the box runs on no qemu")
+
+
+def bench_memory(home, box):
+    shim = shim_pid(home, box)
     parts = {"shim": pss_kib(shim) / 1024}
     for pid in children(shim):
         name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
@@ -201,14 +219,14 @@ def main():
         box = out([BOXLITE, "run", "-d", IMAGE, "sleep", "100000"]).strip()
         try:
             subprocess.run([BOXLITE, "exec", box, "true"], check=True)
-            steps = [lambda: bench_memory(box), lambda: bench_exec(box, 40)]
+            bare = Bare(work, home, engine_argv(home, box))
+            steps = [lambda: bench_memory(home, box), lambda: bench_exec(box, 40)]
             for step in steps:
                 for row in step():
                     rows.append(row)
                     show(row)
         finally:
             subprocess.run([BOXLITE, "rm", "-f", box], check=True, stdout=subprocess.DEVNULL)
-        bare = Bare(work, home)
         for step in (lambda: bench_cold(bare, options.rounds), lambda: bench_stop(5), lambda: bench_root(work, 3)):
             rows.append(step())
             show(rows[-1])
