@@ -26,7 +26,12 @@
 
 static void stop_check(struct bx_op *op)
 {
-    if (bx_client_over(op->client)) {
+    if (bx_client_refused(op->client)) {
+        boxlite_error *error = NULL;
+        int r = bx_fail_again(&error, bx_client_failure(op->client));
+        bx_wrap(&error, "stopping box %s", op->name);
+        bx_op_finish(op, r, error);
+    } else if (bx_client_over(op->client)) {
         bx_op_finish(op, 0, NULL);
     }
 }
@@ -201,8 +206,9 @@ int bx_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err)
         return r;
     }
     c = bx_client_ref(box->client);
-    return bx_runtime_wait(box->rt, client_over, c, bx_deadline_ms(timeout_ms),
-                           "waiting for the box to stop", err);
+    r = bx_runtime_wait(box->rt, client_over, c, bx_deadline_ms(timeout_ms),
+                        "waiting for the box to stop", err);
+    return r == 0 && bx_client_refused(c) ? bx_fail_again(err, bx_client_failure(c)) : r;
 }
 
 /* ---- Remove ---------------------------------------------------------------------------------- */

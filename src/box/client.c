@@ -4,7 +4,8 @@
  *
  * The end in detail. The connection's end closes it: requests and attachments fail at once. Then
  * the shim's process is waited for by its pidfd, because only its end frees the box' lock; one that
- * does not come to its end within END_MS is killed. Last, how the box ended is read from exit.json
+ * does not come to its end within END_MS is killed if the box is ours or was ending, else it is
+ * left alone: it may serve others well and only have had no place for us. Last, how the box ended is read from exit.json
  * if the shim had no chance to say it here; a running box without one was lost.
  */
 #include "box/client.h"
@@ -149,7 +150,7 @@ static const struct bx_conn_ops conn_ops = {
 static void learn_failure(struct bx_client *c, const siginfo_t *status)
 {
     struct bx_box_exit end = {0};
-    if (c->failure || c->state == BOXLITE_BOX_STOPPED) {
+    if (c->failure || c->refused || c->state == BOXLITE_BOX_STOPPED) {
         return;
     }
     if (bx_box_exit_read(c->box_fd, &end, NULL) == 0) {
@@ -192,7 +193,7 @@ static void set_gone(struct bx_client *c, const siginfo_t *status)
     bx_source_free(steal_ptr(&c->end));
     bx_source_free(steal_ptr(&c->timer));
     learn_failure(c, status);
-    c->state = BOXLITE_BOX_STOPPED;
+    c->state = c->refused ? c->state : BOXLITE_BOX_STOPPED;
     notify(c);
     if (c->owned && bx_loop_add_defer(c->rt->loop, let_go, c, &c->let_go) < 0) {
         c->let_go = NULL; /* no memory: it stays until the runtime ends */
@@ -211,9 +212,30 @@ static void on_process(void *data, uint32_t events)
     set_gone(data, NULL);
 }
 
+static void fail_busy(const struct bx_client *c, boxlite_error **err)
+{
+    (void)bx_fail(err, BOXLITE_E_BUSY, "box %s takes no more connections", c->id);
+    bx_hint(err, "try again when some of its commands have ended");
+}
+
+/* The box runs on without us. */
+static void set_refused(struct bx_client *c)
+{
+    c->refused = true;
+    if (!c->failure) {
+        fail_busy(c, &c->failure);
+    }
+    set_gone(c, NULL);
+}
+
 static void on_overdue(void *data)
 {
-    bx_client_kill(data);
+    struct bx_client *c = data;
+    if (c->owned || c->state == BOXLITE_BOX_STOPPING) {
+        bx_client_kill(c);
+    } else {
+        set_refused(c);
+    }
 }
 
 void bx_client_kill(struct bx_client *c)
@@ -230,6 +252,8 @@ static void on_closed(void *data, int error)
 {
     struct bx_client *c = data;
     _cleanup_error_ boxlite_error *why = NULL;
+    /* It has a shim that never said a word to us. */
+    bool refused = !error && c->state < 0 && !c->owned && bx_shim_running(c->box_fd) == 1;
     int r;
 
     c->closed = true;
@@ -242,6 +266,8 @@ static void on_closed(void *data, int error)
         (void)bx_fail(&why, BOXLITE_E_STATE, "box %s has stopped", c->id);
     } else if (error < 0) {
         (void)bx_fail_errno(&why, BOXLITE_E_IO, error, "the connection to box %s broke", c->id);
+    } else if (refused) {
+        fail_busy(c, &why);
     } else {
         (void)bx_fail(&why, BOXLITE_E_ENGINE, "box %s was lost: its %s ended", c->id,
                       BX_SHIM_PROGRAM);
@@ -250,6 +276,10 @@ static void on_closed(void *data, int error)
     if (error < 0 && c->state < 0) {
         c->failure =
             steal_ptr(&why); /* it never came to talk: a running box is not judged by that */
+    }
+    if (refused) {
+        set_refused(c);
+        return;
     }
     if (c->pidfd < 0) {
         c->pidfd = bx_shim_pidfd(c->box_fd);
@@ -500,6 +530,11 @@ bool bx_client_open(const struct bx_client *c)
 bool bx_client_gone(const struct bx_client *c)
 {
     return c->gone;
+}
+
+bool bx_client_refused(const struct bx_client *c)
+{
+    return c->refused;
 }
 
 bool bx_client_over(const struct bx_client *c)

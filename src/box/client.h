@@ -8,6 +8,9 @@
  *
  *   open  --end of file or error-->  closed  --the shim's process has ended-->  gone
  *
+ * A connection that the shim refuses or lets go while the box runs on goes to "gone" as well, with
+ * bx_client_refused(): only the owner of a box, or who stops it, kills its shim.
+ *
  * "closed" ends all requests and attachments with the connection's error; "gone" is when the shim's
  * process has ended. "over" is when the box' lock is free: the shim said STOPPED (it may stay for a
  * while, open, to give slow readers the rest of their output), or is gone. Who waits for a box' end
@@ -72,6 +75,9 @@ int bx_client_box_fd(const struct bx_client *c);
 int bx_client_state(const struct bx_client *c);           /* BOXLITE_BOX_*; -1: not told yet */
 const char *bx_client_engine(const struct bx_client *c);  /* or NULL */
 const char *bx_client_release(const struct bx_client *c); /* guest kernel's, or NULL */
+/* It is gone though the box runs on: the shim takes no more connections, or let this one go; the
+ * failure says so. Nobody may then take the box for stopped. */
+bool bx_client_refused(const struct bx_client *c);
 /* How the box failed, if the shim said so or was lost; borrowed, or NULL. */
 const boxlite_error *bx_client_failure(const struct bx_client *c);
 /* When a shim that has not told its state counts as one that does not answer (monotonic). */

@@ -34,6 +34,7 @@ struct bx_client {
     bool child; /* it is ours to reap */
     bool owned, auto_remove;
     bool closed, gone;
+    bool refused; /* the connection ended, the box did not */
     struct bx_conn *conn;
     struct bx_conn_io *io;
     struct bx_source *end;    /* waits for the shim's process */

@@ -39,10 +39,12 @@
 #include "wire/conn_io.h"
 #include "wire/proto.h"
 
-#define BX_SHIM_CLIENTS_MAX 64u
 #define BX_SHIM_READERS_MAX 64u            /* attachments of one client */
 #define BX_SHIM_PENDING_MAX 256u           /* unanswered requests of one client */
 #define BX_SHIM_RUNNING_MAX 256u           /* commands at once */
+/* Connections at once: one for each command (the command line makes one a command), and some for
+ * those who look, stop or remove. */
+#define BX_SHIM_CLIENTS_MAX (BX_SHIM_RUNNING_MAX + 64u)
 #define BX_SHIM_ENDED_MAX 64u              /* ended commands that are kept */
 #define BX_SHIM_ENDED_BYTES (256ull << 20) /* and their output together */
 #define BX_SHIM_TAIL 4096u                 /* guest console bytes kept for an error */

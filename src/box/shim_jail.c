@@ -7,7 +7,7 @@
  *   not dumpable          no ptrace, no core, /proc/PID of this process closed to others: it holds
  *                         the streams of every command in the box
  *   no core               a crash leaves no copy of them on disk
- *   descriptors           enough for 64 clients and the spools of 256 commands
+ *   descriptors           enough for 320 clients and the spools of 256 commands
  *   no new privileges     what the shim starts (engine, passt) gains nothing by set-uid files
  * late, when the guest's agent is ready: from here on its bytes are parsed for as long as the box
  * lives, and nothing is started any more.

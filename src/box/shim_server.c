@@ -398,7 +398,7 @@ int bx_shim_listen(struct bx_shim *s, boxlite_error **err)
     if (unlinkat(s->args.box_fd, BX_CONTROL_SOCKET, 0) < 0 && errno != ENOENT) {
         return bx_fail_errno(err, BOXLITE_E_IO, errno, "removing an old %s", BX_CONTROL_SOCKET);
     }
-    s->listen_fd = bx_unix_listen(s->args.box_fd, BX_CONTROL_SOCKET, 64);
+    s->listen_fd = bx_unix_listen(s->args.box_fd, BX_CONTROL_SOCKET, BX_SHIM_CLIENTS_MAX);
     if (s->listen_fd < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, s->listen_fd, "listening on %s", BX_CONTROL_SOCKET);
     }

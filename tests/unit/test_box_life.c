@@ -4,6 +4,7 @@
  * happens when a shim or this process fails, and the loop that the caller owns.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/timeutil.h"
+#include "box/shim.h"
+#include "box/shimproc.h"
 #include "box_fixture.h"
 
 /* ---- Creation -------------------------------------------------------------------------------- */
@@ -303,6 +307,49 @@ TEST(a_shim_that_hangs_costs_a_listing_one_second_in_all)
     boxlite_box_free(b);
     boxlite_box_free(c);
     boxlite_runtime_free(rt);
+}
+
+static int connect_raw(boxlite_box *box)
+{
+    char path[700];
+    (void)snprintf(path, sizeof(path), "%s/boxes/%s", bf_home(), boxlite_box_id(box));
+    _cleanup_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_OK(dir);
+    int fd = bx_unix_connect(dir, BX_CONTROL_SOCKET);
+    return fd;
+}
+
+static bool stops(void *data)
+{
+    return boxlite_box_stop(data, 1000, NULL) == 0;
+}
+
+TEST(a_box_with_no_place_for_one_more_connection_says_so_and_is_not_hurt)
+{
+    boxlite_runtime *rt = bf_runtime(), *other = bf_runtime();
+    boxlite_box *box = bf_box(rt, "full", NULL, BF_DETACHED | BF_START), *late;
+    int fds[BX_SHIM_CLIENTS_MAX];
+    for (size_t i = 0; i < BX_ARRAY_SIZE(fds); i++) {
+        do { /* until it has taken some of those that wait */
+            fds[i] = connect_raw(box);
+        } while (fds[i] == -EAGAIN);
+        ASSERT_OK(fds[i]);
+    }
+    ASSERT_OK(boxlite_box_open(other, "full", &late, ERR));
+    ASSERT_FAILS(BOXLITE_E_BUSY, boxlite_box_stop(late, 1000, ERR));
+    ASSERT_CONTAINS(err_message(), "takes no more connections");
+    ASSERT_FAILS(BOXLITE_E_BUSY, boxlite_box_wait(late, 20000, ERR));
+    ASSERT_EQ(boxlite_box_state(late, ERR), BOXLITE_BOX_RUNNING);
+    bf_expect(box, "echo well", "well\n");
+    for (size_t i = 0; i < BX_ARRAY_SIZE(fds); i++) {
+        bx_close(&fds[i]);
+    }
+    ASSERT(eventually(stops, late));
+    boxlite_box_free(late);
+    boxlite_box_free(box);
+    boxlite_runtime_free(other);
+    boxlite_runtime_free(rt);
+    reap_orphans();
 }
 
 /* ---- Owners ---------------------------------------------------------------------------------- */
