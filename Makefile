@@ -45,9 +45,11 @@ quick: all
 bench: home
 	@/usr/bin/python3 tests/bench/bench.py
 
-install: all
-	@meson configure $(BUILD) --prefix=$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+# Another prefix than the build folder's changes what the programs know of their own place: they are built anew.
+install: $(BUILD)/build.ninja
+	@grep -qsF '"$(PREFIX)/libexec/boxlite"' $(BUILD)/config.h || meson configure $(BUILD) --prefix=$(PREFIX)
+	@$(NINJA) -C $(BUILD)
+	@DESTDIR=$(if $(DESTDIR),$(abspath $(DESTDIR))) meson install -C $(BUILD) --no-rebuild --quiet
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
