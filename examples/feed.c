@@ -20,10 +20,10 @@ struct talk {
     int in_ended, out_ended;
 };
 
-static void check(int result, boxlite_error *err)
+static void check(int result, boxlite_error **err)
 {
     if (result < 0) {
-        fprintf(stderr, "feed: %s\n", boxlite_error_message(err));
+        fprintf(stderr, "feed: %s\n", boxlite_error_message(*err));
         exit(125);
     }
 }
@@ -79,14 +79,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: feed IMAGE COMMAND [ARG...]\n");
         return 125;
     }
-    check(boxlite_runtime_new(NULL, &rt, &err), err);
-    check(boxlite_box_options_new(argv[1], &box_options, &err), err);
-    check(boxlite_box_create(rt, box_options, &box, &err), err);
-    check(boxlite_box_start(box, &err), err);
+    check(boxlite_runtime_new(NULL, &rt, &err), &err);
+    check(boxlite_box_options_new(argv[1], &box_options, &err), &err);
+    check(boxlite_box_create(rt, box_options, &box, &err), &err);
+    check(boxlite_box_start(box, &err), &err);
     check(boxlite_exec_options_new((const char *const *)argv + 2, (size_t)argc - 2, &options, &err),
-          err);
-    check(boxlite_exec_options_set_stdin(options, 1, &err), err);
-    check(boxlite_box_exec(box, options, &t.exec, &err), err);
+          &err);
+    check(boxlite_exec_options_set_stdin(options, 1, &err), &err);
+    check(boxlite_box_exec(box, options, &t.exec, &err), &err);
 
     while (!t.out_ended) {
         /* Ask for input only while there is room for it: so a slow command slows the giver down. */
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
             break;
         }
-        check(boxlite_runtime_dispatch(rt, 0, &err), err);
+        check(boxlite_runtime_dispatch(rt, 0, &err), &err);
         if (fds[1].revents) {
             read_input(&t);
         }
@@ -105,9 +105,9 @@ int main(int argc, char **argv)
         }
         take_output(&t);
     }
-    check(boxlite_exec_wait(t.exec, -1, &result, &err), err);
+    check(boxlite_exec_wait(t.exec, -1, &result, &err), &err);
 
-    check(boxlite_box_remove(box, 1, &err), err);
+    check(boxlite_box_remove(box, 1, &err), &err);
     boxlite_exec_free(t.exec);
     boxlite_exec_options_free(options);
     boxlite_box_free(box);

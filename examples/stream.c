@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void check(int result, boxlite_error *err)
+static void check(int result, boxlite_error **err)
 {
     if (result < 0) {
-        fprintf(stderr, "stream: %s\n", boxlite_error_message(err));
+        fprintf(stderr, "stream: %s\n", boxlite_error_message(*err));
         exit(125);
     }
 }
@@ -50,20 +50,20 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: stream IMAGE COMMAND [ARG...]\n");
         return 125;
     }
-    check(boxlite_runtime_new(NULL, &rt, &err), err);
-    check(boxlite_box_options_new(argv[1], &options, &err), err);
+    check(boxlite_runtime_new(NULL, &rt, &err), &err);
+    check(boxlite_box_options_new(argv[1], &options, &err), &err);
     check(boxlite_box_options_set_command(options, (const char *const *)argv + 2, (size_t)argc - 2,
                                           &err),
-          err);
-    check(boxlite_box_options_set_main(options, 1, &err), err);
-    check(boxlite_box_options_set_auto_remove(options, 1, &err), err);
-    check(boxlite_box_create(rt, options, &box, &err), err);
-    check(boxlite_box_start(box, &err), err);
-    check(boxlite_box_main(box, &exec, &err), err);
+          &err);
+    check(boxlite_box_options_set_main(options, 1, &err), &err);
+    check(boxlite_box_options_set_auto_remove(options, 1, &err), &err);
+    check(boxlite_box_create(rt, options, &box, &err), &err);
+    check(boxlite_box_start(box, &err), &err);
+    check(boxlite_box_main(box, &exec, &err), &err);
 
     while (open) {
         int events = boxlite_exec_poll(exec, open, -1, &err);
-        check(events, err);
+        check(events, &err);
         if ((events & BOXLITE_EXEC_STDOUT) && !pass_on(exec, BOXLITE_STDOUT, STDOUT_FILENO)) {
             open &= ~BOXLITE_EXEC_STDOUT;
         }
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
             open &= ~BOXLITE_EXEC_STDERR;
         }
     }
-    check(boxlite_exec_wait(exec, -1, &result, &err), err);
+    check(boxlite_exec_wait(exec, -1, &result, &err), &err);
 
     boxlite_exec_free(exec);
     boxlite_box_free(box);

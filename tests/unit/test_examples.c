@@ -11,8 +11,10 @@
 #include "base/timeutil.h"
 #include "box_fixture.h"
 
-/* Runs an example; its output is the text's, and no box is left of it. */
-static void run(const char *name, const char *const args[], int status, const char *text)
+/* Runs an example; its output is the text's, what it complains of has `complaint` in it if that is
+ * not NULL, and no box is left of it. */
+static void run_with(const char *name, const char *const args[], int status, const char *text,
+                     const char *complaint)
 {
     struct bx_buf out = BX_BUF_INIT(1 << 20), err = BX_BUF_INIT(1 << 20);
     const char *argv[8] = {NULL};
@@ -34,12 +36,20 @@ static void run(const char *name, const char *const args[], int status, const ch
         FAIL("exit code %d: %s", got, bx_buf_str(&err));
     }
     ASSERT_STREQ(bx_buf_str(&out), text);
+    if (complaint) {
+        ASSERT_CONTAINS(bx_buf_str(&err), complaint);
+    }
     bx_buf_done(&out);
     bx_buf_done(&err);
     ASSERT_OK(boxlite_box_list_new(rt, &list, ERR));
     ASSERT_EQ(boxlite_box_list_count(list), 0);
     boxlite_box_list_free(list);
     boxlite_runtime_free(rt);
+}
+
+static void run(const char *name, const char *const args[], int status, const char *text)
+{
+    run_with(name, args, status, text, NULL);
 }
 
 TEST(hello)
@@ -68,4 +78,13 @@ TEST_FOR(many, 60)
 {
     run("many", (const char *[]){"5", IMAGE, NULL}, 0,
         "box 1: 1\nbox 2: 4\nbox 3: 9\nbox 4: 16\nbox 5: 25\n");
+}
+
+TEST(what_fails_is_told)
+{
+    run_with("hello", (const char *[]){"none:1", NULL}, 125, "", "none:1");
+    run_with("stream", (const char *[]){"none:1", "true", NULL}, 125, "", "none:1");
+    run_with("feed", (const char *[]){"none:1", "true", NULL}, 125, "", "none:1");
+    run_with("own_loop", (const char *[]){"none:1", NULL}, 125, "", "none:1");
+    run_with("many", (const char *[]){"2", "none:1", NULL}, 125, "", "none:1");
 }
