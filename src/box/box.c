@@ -334,7 +334,10 @@ static int add_result(boxlite_box *box, json_t *obj)
 
 static int add_now(boxlite_box *box, json_t *obj, int state)
 {
-    int r = bx_json_set(obj, "state", json_string(bx_box_state_name(state)));
+    /* The file has the header's number; people and scripts want the word of the command line. */
+    bool user = box->config.network == BOXLITE_NETWORK_USER;
+    int r = bx_json_set(obj, "network", json_string(user ? "user" : "none"));
+    r = r < 0 ? r : bx_json_set(obj, "state", json_string(bx_box_state_name(state)));
     r = r < 0 ? r : add_time(obj, "created_at", box->row.created);
     if (r == 0 && state == BOXLITE_BOX_STOPPED) {
         r = add_end(box, obj);

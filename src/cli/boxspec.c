@@ -145,7 +145,7 @@ int cli_each_label(const struct cli_list *labels, cli_env_fn fn, void *to)
         _cleanup_free_ char *name = cli_copy(text, equals ? (size_t)(equals - text) : strlen(text));
 
         if (fn(to, name, equals ? equals + 1 : "", &err) < 0) {
-            return cli_fail(&err, text);
+            return cli_fail(&err, NULL);
         }
     }
     return 0;

@@ -30,6 +30,7 @@ MISTAKES = [
     (["run", "--timeout", "soon", "x"], "'soon' is not a time", "1h30m"),
     (["run", "--rm=perhaps", "x"], "--rm is a switch", ""),
     (["run", "-e", "=value", "x"], "'=value' is not NAME=VALUE", ""),
+    (["run", "-l", "=value", "x"], 'boxlite: label: "" is not a valid label name', ""),
     (["run", "--env-file", "/nonexistent", "x"], "/nonexistent: No such file", ""),
     (["run", "-d", "--idle", "x", "sh"], "--idle and a command exclude each other", ""),
     (["ls", "--format", "yaml"], "'yaml' is none of: table json", ""),

@@ -13,7 +13,7 @@
 #include "box/shim.h"
 #include "harness.h"
 
-#define FX_CLIENTS 80
+#define FX_CLIENTS 330 /* more than a shim takes */
 #define FX_ATTACHMENTS 8
 
 struct fx_stream {

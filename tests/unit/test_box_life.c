@@ -132,6 +132,7 @@ TEST(what_is_known_of_a_box)
     ASSERT_LT(llabs(boxlite_box_created(box) - (long long)time(NULL)), 60);
     ASSERT_OK(boxlite_box_json(box, &json, ERR));
     ASSERT_CONTAINS(json, "\"state\":\"created\"");
+    ASSERT_CONTAINS(json, "\"network\":\"none\"");
     ASSERT_CONTAINS(json, "PATH=/x");
     boxlite_box_free(box);
     boxlite_runtime_free(rt);
