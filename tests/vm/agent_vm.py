@@ -41,15 +41,10 @@ def _first(paths):
 
 
 def kernel():
-    """vmlinux and the folder of its modules: $BOXLITE_TEST_KERNEL, else a kernel of the home directory."""
-    home = os.environ.get("BOXLITE_HOME") or os.path.expanduser("~/.boxlite")
-    folders = [os.environ.get("BOXLITE_TEST_KERNEL")]
-    kernels = os.path.join(home, "kernels")
-    if os.path.isdir(kernels):
-        folders += [os.path.join(kernels, name) for name in sorted(os.listdir(kernels))]
-    folder = _first(folders)
+    """The folder of vmlinux and modules that conftest.py or the caller names."""
+    folder = os.environ.get("BOXLITE_TEST_KERNEL")
     if not folder or not os.path.exists(os.path.join(folder, "vmlinux")):
-        pytest.skip("no guest kernel: set BOXLITE_TEST_KERNEL or import one (boxlite kernel import)")
+        pytest.skip("no guest kernel: BOXLITE_TEST_KERNEL names no folder with one")
     return folder
 
 
