@@ -7,6 +7,7 @@
  * stands twice in it: in structuredContent for programs and as text for those clients that show only text.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "mcp/mcp.h"
 
@@ -49,7 +50,7 @@ static void finish(struct mcp_call *call, json_t *take_structured, char *take_te
     } else {
         json_decref(take_structured);
     }
-    mcp_server_answer(call->server, call->id, call->stateless, result);
+    mcp_server_answer(call->server, &call->peer, call->id, call->stateless, result);
     call_free(call);
 }
 
@@ -107,10 +108,10 @@ bool mcp_arg_bool(const struct mcp_call *call, const char *name)
     return json_is_true(json_object_get(call->arguments, name));
 }
 
-struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id)
+struct mcp_call *mcp_call_find(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id)
 {
     struct mcp_call *call = mcp_server_calls(s)->first;
-    while (call && !json_equal(call->id, id)) {
+    while (call && !(json_equal(call->id, id) && strcmp(call->peer.session, peer->session) == 0)) {
         call = call->next;
     }
     return call;
@@ -133,13 +134,14 @@ static void on_progress(void *data)
     unsigned seconds = (unsigned)((mcp_now_ns() - call->started_ns) / UINT64_C(1000000000));
     _cleanup_free_ char *message = mcp_printf("%s: %u s", call->tool->name, seconds);
 
-    mcp_server_notify(call->server, "notifications/progress",
+    mcp_server_notify(call->server, &call->peer, "notifications/progress",
                       json_pack("{s:O, s:i, s:s}", "progressToken", call->progress_token, "progress",
                                 (int)++call->ticks, "message", message ? message : call->tool->name));
     mcp_timer_arm(call->server, &call->progress, PROGRESS_MS, on_progress, call);
 }
 
-static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message *m, const struct mcp_tool *tool)
+static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m,
+                                 const struct mcp_tool *tool)
 {
     const json_t *arguments = json_object_get(m->params, "arguments");
     struct mcp_calls *calls = mcp_server_calls(s);
@@ -150,6 +152,7 @@ static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message 
     *call = (struct mcp_call){
         .server = s,
         .tool = tool,
+        .peer = *peer,
         .id = json_incref(m->id),
         .stateless = m->revision != NULL,
         .arguments = arguments && !json_is_null(arguments) ? json_deep_copy(arguments) : json_object(),
@@ -162,7 +165,7 @@ static struct mcp_call *call_new(struct mcp_server *s, const struct mcp_message 
     return call;
 }
 
-void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m)
+void mcp_call_begin(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
     const char *name = json_string_value(json_object_get(m->params, "name"));
     const struct mcp_tool *tool = name ? mcp_tool_find(name) : NULL;
@@ -170,16 +173,16 @@ void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m)
     struct mcp_call *call;
 
     if (!tool) {
-        mcp_server_refuse(s, m->id, MCP_RPC_INVALID_PARAMS, "unknown tool", NULL);
+        mcp_server_refuse(s, peer, m->id, MCP_RPC_INVALID_PARAMS, "unknown tool", NULL);
         return;
     }
-    if (mcp_call_find(s, m->id)) {
-        mcp_server_refuse(s, m->id, MCP_RPC_INVALID_REQUEST, "a request with this id is still running", NULL);
+    if (mcp_call_find(s, peer, m->id)) {
+        mcp_server_refuse(s, peer, m->id, MCP_RPC_INVALID_REQUEST, "a request with this id is still running", NULL);
         return;
     }
-    call = call_new(s, m, tool);
+    call = call_new(s, peer, m, tool);
     if (!call) {
-        mcp_server_refuse(s, m->id, MCP_RPC_INTERNAL, "out of memory", NULL);
+        mcp_server_refuse(s, peer, m->id, MCP_RPC_INTERNAL, "out of memory", NULL);
         return;
     }
     wrong = mcp_tool_check(tool, call->arguments);

@@ -5,6 +5,7 @@
  *   main.c        signals, the poll loop
  *   options.c     the table of settings: flags, variables, config.toml (config.c)
  *   transport.c   lines in from stdin, whole lines out to stdout; bounded both ways
+ *   http.c        Streamable HTTP instead, by libmicrohttpd; http_guard.c: who may ask
  *   message.c     one line to one message: what it is, its era, what is wrong with it (pure, fuzzed)
  *   server.c      the MCP methods; answers are queued, never waited for
  *   call.c        a tools/call from its start to its one answer
@@ -65,6 +66,8 @@ struct mcp_options {
     uint64_t max_memory;
     unsigned max_environments;
     const char *audit_log; /* NULL: none */
+    const char *http;      /* ADDR:PORT; NULL: stdio */
+    const char *http_token; /* NULL: none */
     bool verbose;
 };
 /* 0: go on; 1: all was said; 125: wrong, said. */
@@ -97,6 +100,29 @@ bool mcp_transport_pending(const struct mcp_transport *t);
 /* Queues one message. */
 int mcp_transport_send(struct mcp_transport *t, const json_t *message);
 
+/* ---- Streamable HTTP (http.c; what may come in: http_guard.c) */
+
+struct mcp_http;
+struct mcp_server;
+struct mcp_peer;
+/* Listens; what is wrong is told on standard error: 0 or -errno. */
+int mcp_http_new(const struct mcp_options *options, struct mcp_http **ret);
+void mcp_http_attach(struct mcp_http *h, struct mcp_server *s);
+void mcp_http_free(struct mcp_http *h);
+int mcp_http_fd(const struct mcp_http *h);
+int mcp_http_wait_ms(const struct mcp_http *h); /* -1: no limit */
+void mcp_http_run(struct mcp_http *h);
+void mcp_http_send(void *data, const struct mcp_peer *peer, const json_t *message);
+
+/* "127.0.0.1:8080", "[::1]:8080", "localhost:80", ":8080" (loopback): false if it is none. */
+bool mcp_http_address(const char *text, char *host, size_t size, uint16_t *ret_port);
+bool mcp_http_is_loopback(const char *host);
+/* A Host header's or an Origin's host is one of loopback. */
+bool mcp_http_host_good(const char *host);
+bool mcp_http_origin_good(const char *origin);
+/* The header is "Bearer TOKEN"; takes the same time whatever is wrong. */
+bool mcp_http_token_good(const char *header, const char *token);
+
 /* ---- Messages */
 
 #define MCP_RPC_PARSE_ERROR (-32700)
@@ -104,6 +130,7 @@ int mcp_transport_send(struct mcp_transport *t, const json_t *message);
 #define MCP_RPC_METHOD_NOT_FOUND (-32601)
 #define MCP_RPC_INVALID_PARAMS (-32602)
 #define MCP_RPC_INTERNAL (-32603)
+#define MCP_RPC_HEADER_MISMATCH (-32020)
 #define MCP_RPC_UNSUPPORTED_REVISION (-32022)
 
 #define MCP_STATELESS_REVISION "2026-07-28" /* each request says for itself what it needs */
@@ -138,10 +165,20 @@ void mcp_message_done(struct mcp_message *m);
 struct mcp_server;
 struct mcp_call;
 
-int mcp_server_new(const struct mcp_options *options, int in_fd, int out_fd, struct mcp_server **ret);
+/* Where an answer goes: the transport's own number for who asked, and the session it belongs to ("" on stdio). */
+struct mcp_peer {
+    uint64_t number;
+    char session[40];
+};
+/* Sends one message to a peer; one without an id may be dropped where it cannot be sent. */
+typedef void (*mcp_send_fn)(void *data, const struct mcp_peer *peer, const json_t *message);
+int mcp_server_new(const struct mcp_options *options, mcp_send_fn send, void *data, struct mcp_server **ret);
+/* One message (NULL: one that was too long). True: it is answered, now or later, with exactly one message. */
+bool mcp_server_receive(struct mcp_server *s, const struct mcp_peer *peer, const char *line, size_t len);
+/* The same for a parsed one. */
+bool mcp_server_serve(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m);
 /* Cancels what runs, ends all boxes, frees. */
 void mcp_server_free(struct mcp_server *s);
-struct mcp_transport *mcp_server_transport(struct mcp_server *s);
 const struct mcp_options *mcp_server_options(const struct mcp_server *s);
 /* The library's runtime, opened at first use; NULL with the error. */
 boxlite_runtime *mcp_server_runtime(struct mcp_server *s, boxlite_error **err);
@@ -149,8 +186,10 @@ boxlite_runtime *mcp_server_runtime(struct mcp_server *s, boxlite_error **err);
 int mcp_server_fd(const struct mcp_server *s);
 void mcp_server_dispatch(struct mcp_server *s);
 /* Messages out. What is `take` is freed, also on failure. */
-void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, json_t *take_result);
-void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data);
+void mcp_server_answer(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id, bool stateless,
+                       json_t *take_result);
+void mcp_server_refuse(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id, int code,
+                       const char *message, json_t *take_data);
 /* The client's name as it last said it, or "". */
 const char *mcp_server_client(const struct mcp_server *s);
 /* Bytes that a result may have as JSON, for this client. */
@@ -164,7 +203,7 @@ struct mcp_jobs {
 };
 struct mcp_jobs *mcp_server_jobs(struct mcp_server *s);
 /* One message without an answer. */
-void mcp_server_notify(struct mcp_server *s, const char *method, json_t *take_params);
+void mcp_server_notify(struct mcp_server *s, const struct mcp_peer *peer, const char *method, json_t *take_params);
 
 /* ---- Timers: one-shot; zeroed before first use */
 
@@ -201,6 +240,7 @@ struct mcp_call {
     struct mcp_server *server;
     struct mcp_call *next;
     const struct mcp_tool *tool;
+    struct mcp_peer peer;
     json_t *id;
     bool stateless;              /* of the stateless era */
     json_t *arguments;           /* checked against the tool's table */
@@ -212,9 +252,9 @@ struct mcp_call {
     unsigned ticks;
 };
 /* A tools/call request: begins it or answers what is wrong with it. */
-void mcp_call_begin(struct mcp_server *s, const struct mcp_message *m);
-/* The running call with that id, or NULL. */
-struct mcp_call *mcp_call_find(struct mcp_server *s, const json_t *id);
+void mcp_call_begin(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m);
+/* The running call of that session with that id, or NULL. */
+struct mcp_call *mcp_call_find(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id);
 /* Ends its work and frees it; no answer is sent. */
 void mcp_call_cancel(struct mcp_call *call);
 /* Answers with a result object (taken) and frees the call. */

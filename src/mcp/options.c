@@ -45,10 +45,14 @@ static const struct setting {
     {"max-memory", "BOXLITE_MCP_MAX_MEMORY", NULL, "MIB", "65536", "most memory that a call may ask for", NUMBER, 128, 1 << 20},
     {"max-environments", "BOXLITE_MCP_MAX_ENVIRONMENTS", NULL, "N", "16", "most environments at once", NUMBER, 1, 64},
     {"audit-log", "BOXLITE_MCP_AUDIT_LOG", NULL, "FILE", NULL, "append one JSON line for each call to this file", TEXT, 0, 0},
+    {"http", "BOXLITE_MCP_HTTP", NULL, "ADDR:PORT", NULL, "serve Streamable HTTP there instead of standard input and output",
+     TEXT, 0, 0},
+    {"http-token", "BOXLITE_MCP_HTTP_TOKEN", NULL, "TOKEN", NULL,
+     "bearer token that HTTP clients must send; needed for addresses that are not loopback", TEXT, 0, 0},
 };
 enum {
     S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_YIELD, S_RESULT, S_ALLOW_IMAGE,
-    S_MAX_CPUS, S_MAX_MEMORY, S_MAX_ENVIRONMENTS, S_AUDIT, S_COUNT
+    S_MAX_CPUS, S_MAX_MEMORY, S_MAX_ENVIRONMENTS, S_AUDIT, S_HTTP, S_HTTP_TOKEN, S_COUNT
 };
 _Static_assert(BX_ARRAY_SIZE(settings) == S_COUNT, "the table and its names");
 
@@ -264,6 +268,8 @@ static int fill(struct origin origins[S_COUNT], struct mcp_options *o)
         .engine = steal_ptr(&origins[S_ENGINE].value),
         .allow_image = steal_ptr(&origins[S_ALLOW_IMAGE].value),
         .audit_log = steal_ptr(&origins[S_AUDIT].value),
+        .http = steal_ptr(&origins[S_HTTP].value),
+        .http_token = steal_ptr(&origins[S_HTTP_TOKEN].value),
         .cpus = (uint32_t)n[S_CPUS],
         .memory = n[S_MEMORY] << 20,
         .disk = n[S_DISK] << 20,

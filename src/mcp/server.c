@@ -25,7 +25,8 @@ static const char INSTRUCTIONS[] =
 
 struct mcp_server {
     struct mcp_options options;
-    struct mcp_transport *transport;
+    mcp_send_fn send;
+    void *send_data;
     struct mcp_environments *environments;
     boxlite_runtime *runtime;
     struct mcp_calls calls;
@@ -33,11 +34,6 @@ struct mcp_server {
     struct mcp_timer *timers;
     char client[64]; /* as it last said its name */
 };
-
-struct mcp_transport *mcp_server_transport(struct mcp_server *s)
-{
-    return s->transport;
-}
 
 const struct mcp_options *mcp_server_options(const struct mcp_server *s)
 {
@@ -125,11 +121,11 @@ struct mcp_timer **mcp_server_timers(struct mcp_server *s)
 
 /* ---- Answers */
 
-static void send_message(struct mcp_server *s, json_t *take_message)
+static void send_message(struct mcp_server *s, const struct mcp_peer *peer, json_t *take_message)
 {
     _cleanup_json_ json_t *message = take_message;
     if (message) {
-        (void)mcp_transport_send(s->transport, message);
+        s->send(s->send_data, peer, message);
     }
 }
 
@@ -139,25 +135,27 @@ static json_t *server_info(void)
                      boxlite_version());
 }
 
-void mcp_server_answer(struct mcp_server *s, const json_t *id, bool stateless, json_t *take_result)
+void mcp_server_answer(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id, bool stateless,
+                       json_t *take_result)
 {
     if (stateless && take_result) {
         json_object_set_new(take_result, "resultType", json_string("complete"));
         json_object_set_new(take_result, "_meta",
                             json_pack("{s:o}", "io.modelcontextprotocol/serverInfo", server_info()));
     }
-    send_message(s, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", take_result));
+    send_message(s, peer, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id, "result", take_result));
 }
 
-void mcp_server_notify(struct mcp_server *s, const char *method, json_t *take_params)
+void mcp_server_notify(struct mcp_server *s, const struct mcp_peer *peer, const char *method, json_t *take_params)
 {
-    send_message(s, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", take_params));
+    send_message(s, peer, json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", take_params));
 }
 
-void mcp_server_refuse(struct mcp_server *s, const json_t *id, int code, const char *message, json_t *take_data)
+void mcp_server_refuse(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id, int code,
+                       const char *message, json_t *take_data)
 {
     _cleanup_json_ json_t *null_id = json_null();
-    send_message(s, json_pack("{s:s, s:O, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id ? id : null_id, "error",
+    send_message(s, peer, json_pack("{s:s, s:O, s:{s:i, s:s, s:o*}}", "jsonrpc", "2.0", "id", id ? id : null_id, "error",
                               "code", code, "message", message, "data", take_data));
 }
 
@@ -179,13 +177,13 @@ static json_t *revisions(void)
     return list;
 }
 
-static void on_initialize(struct mcp_server *s, const struct mcp_message *m)
+static void on_initialize(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
     const char *asked = json_string_value(json_object_get(m->params, "protocolVersion"));
     bool legacy = mcp_revision_known(asked) && strcmp(asked, MCP_STATELESS_REVISION) != 0;
 
     remember_client(s, json_string_value(json_object_get(json_object_get(m->params, "clientInfo"), "name")));
-    mcp_server_answer(s, m->id, false,
+    mcp_server_answer(s, peer, m->id, false,
                       json_pack("{s:s, s:{s:{s:b}}, s:o, s:s}", "protocolVersion", legacy ? asked : MCP_LATEST_REVISION,
                                 "capabilities", "tools", "listChanged", 0, "serverInfo", server_info(),
                                 "instructions", INSTRUCTIONS));
@@ -201,27 +199,27 @@ static json_t *cacheable(json_t *take_result)
     return take_result;
 }
 
-static void on_discover(struct mcp_server *s, const struct mcp_message *m)
+static void on_discover(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
-    mcp_server_answer(s, m->id, true,
+    mcp_server_answer(s, peer, m->id, true,
                       cacheable(json_pack("{s:o, s:{s:{s:b}}, s:s}", "supportedVersions", revisions(), "capabilities",
                                           "tools", "listChanged", 0, "instructions", INSTRUCTIONS)));
 }
 
-static void on_ping(struct mcp_server *s, const struct mcp_message *m)
+static void on_ping(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
-    mcp_server_answer(s, m->id, false, json_object());
+    mcp_server_answer(s, peer, m->id, false, json_object());
 }
 
-static void on_tools_list(struct mcp_server *s, const struct mcp_message *m)
+static void on_tools_list(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
     json_t *result = json_pack("{s:o}", "tools", mcp_tools_list(&s->options));
-    mcp_server_answer(s, m->id, m->revision != NULL, m->revision ? cacheable(result) : result);
+    mcp_server_answer(s, peer, m->id, m->revision != NULL, m->revision ? cacheable(result) : result);
 }
 
-static void on_cancelled(struct mcp_server *s, const struct mcp_message *m)
+static void on_cancelled(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
-    struct mcp_call *call = mcp_call_find(s, json_object_get(m->params, "requestId"));
+    struct mcp_call *call = mcp_call_find(s, peer, json_object_get(m->params, "requestId"));
     if (call) {
         mcp_call_cancel(call);
     }
@@ -233,7 +231,7 @@ static const struct {
     const char *name;
     enum mcp_kind kind;
     int eras;
-    void (*fn)(struct mcp_server *s, const struct mcp_message *m);
+    void (*fn)(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m);
 } methods[] = {
     {"initialize", MCP_REQUEST, LEGACY, on_initialize},
     {"server/discover", MCP_REQUEST, BOTH, on_discover},
@@ -243,48 +241,57 @@ static const struct {
     {"notifications/cancelled", MCP_NOTIFICATION, BOTH, on_cancelled},
 };
 
-static void serve(struct mcp_server *s, const struct mcp_message *m)
+static void serve(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
     int era = m->revision ? STATELESS : LEGACY;
 
     remember_client(s, m->client);
     for (size_t i = 0; i < BX_ARRAY_SIZE(methods); i++) {
         if (strcmp(methods[i].name, m->method) == 0 && methods[i].kind == m->kind && (methods[i].eras & era)) {
-            methods[i].fn(s, m);
+            methods[i].fn(s, peer, m);
             return;
         }
     }
     if (m->kind == MCP_REQUEST) {
-        mcp_server_refuse(s, m->id, MCP_RPC_METHOD_NOT_FOUND, "method not found", NULL);
+        mcp_server_refuse(s, peer, m->id, MCP_RPC_METHOD_NOT_FOUND, "method not found", NULL);
     }
 }
 
-static void on_line(void *data, const char *line, size_t len)
+bool mcp_server_serve(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m)
 {
-    struct mcp_server *s = data;
+    if (m->kind == MCP_BAD) {
+        json_t *details = m->error == MCP_RPC_UNSUPPORTED_REVISION
+                              ? json_pack("{s:o, s:s}", "supported", revisions(), "requested", m->revision)
+                              : NULL;
+        mcp_server_refuse(s, peer, m->id, m->error, m->why, details);
+    } else if (m->kind != MCP_ANSWER) {
+        serve(s, peer, m);
+    }
+    return m->kind == MCP_BAD || m->kind == MCP_REQUEST;
+}
+
+bool mcp_server_receive(struct mcp_server *s, const struct mcp_peer *peer, const char *line, size_t len)
+{
     struct mcp_message m;
+    bool answered;
 
     mcp_message_parse(line, len, &m);
-    if (m.kind == MCP_BAD) {
-        json_t *details = m.error == MCP_RPC_UNSUPPORTED_REVISION
-                              ? json_pack("{s:o, s:s}", "supported", revisions(), "requested", m.revision)
-                              : NULL;
-        mcp_server_refuse(s, m.id, m.error, m.why, details);
-    } else if (m.kind != MCP_ANSWER) {
-        serve(s, &m);
-    }
+    answered = mcp_server_serve(s, peer, &m);
     mcp_message_done(&m);
+    return answered;
 }
 
-int mcp_server_new(const struct mcp_options *options, int in_fd, int out_fd, struct mcp_server **ret)
+int mcp_server_new(const struct mcp_options *options, mcp_send_fn send, void *data, struct mcp_server **ret)
 {
     struct mcp_server *s = calloc(1, sizeof(*s));
     if (!s) {
         return -ENOMEM;
     }
     s->options = *options;
+    s->send = send;
+    s->send_data = data;
     s->environments = mcp_environments_new(s);
-    if (!s->environments || mcp_transport_new(in_fd, out_fd, on_line, s, &s->transport) < 0) {
+    if (!s->environments) {
         mcp_server_free(s);
         return -ENOMEM;
     }
@@ -303,6 +310,5 @@ void mcp_server_free(struct mcp_server *s)
     mcp_jobs_free(s);
     mcp_environments_free(s->environments);
     boxlite_runtime_free(s->runtime);
-    mcp_transport_free(s->transport);
     free(s);
 }
