@@ -143,7 +143,7 @@ int bx_write_file(int dirfd, const char *path, const void *data, size_t size, mo
         return parent;
     }
     char tmp[64];
-    _cleanup_close_ int fd = bx_mkstempat(parent, ".tmp", tmp, sizeof(tmp));
+    _cleanup_close_ int fd = bx_mkstempat(parent, BX_WRITE_TMP, tmp, sizeof(tmp));
     if (fd < 0) {
         return fd;
     }

@@ -12,6 +12,9 @@
 
 #include "base/buf.h"
 
+/* How the names of bx_write_file()'s unfinished files begin; a dot and random digits follow. */
+#define BX_WRITE_TMP ".tmp"
+
 /* Descriptors are blocking ones; a non-blocking one gives -EAGAIN in the middle.
  * Bytes read (less than size only at end of file), or -errno. EINTR and short reads handled. */
 ssize_t bx_read_full(int fd, void *data, size_t size);

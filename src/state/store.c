@@ -298,6 +298,10 @@ int bx_store_open(const struct bx_home *home, struct bx_store **ret, boxlite_err
                 DB_PATH_MAX - 16);
         return r;
     }
+    /* It holds environments of boxes, and the home may be readable by others: SQLite would make it
+     * so as well, and gives its -wal and -shm files the mode of the database. */
+    _cleanup_close_ int made =
+        openat(home->fd, "boxlite.db", O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     r = sqlite3_open_v2(s->path, &s->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                             SQLITE_OPEN_EXRESCODE,

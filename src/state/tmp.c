@@ -8,6 +8,9 @@
  *
  * Between creation and lock a sweep may take a new entry for a left-over. The maker sees that: after
  * locking, the name must still lead to what it holds; if not, it makes another.
+ *
+ * Small files are written beside their final name by bx_write_file() and stand there for moments only:
+ * one that is STALE_SEC old was left by a crash.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,13 +18,17 @@
 #include <stdbool.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "state/home.h"
 
 #define ATTEMPTS 64
+#define STALE_SEC 3600
 
 static bool leads_to(int dirfd, const char *name, int fd)
 {
@@ -98,8 +105,46 @@ static void sweep_one(int dirfd, const char *name)
     }
 }
 
+/* Calls fn for each name in a folder of the home; a folder that is not there has none. */
+static void each_name(const struct bx_home *home, const char *folder,
+                      void (*fn)(int dirfd, const char *name))
+{
+    _cleanup_close_ int fd =
+        openat(home->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    _cleanup_closedir_ DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    if (!dir) {
+        bx_close(&copy);
+        return;
+    }
+    rewinddir(dir); /* a copy shares its place with the one before */
+    for (struct dirent *e; (e = readdir(dir));) {
+        fn(fd, e->d_name);
+    }
+}
+
+static void sweep_stale(int dirfd, const char *name)
+{
+    struct stat st;
+    if (bx_startswith(name, BX_WRITE_TMP ".") &&
+        fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+        time(NULL) - st.st_mtime > STALE_SEC) {
+        (void)unlinkat(dirfd, name, 0);
+    }
+}
+
+/* The folders where small files are replaced, besides those of boxes, which go with their box. */
+static void sweep_all_stale(const struct bx_home *home)
+{
+    static const char *const folders[] = {".", "images", "images/blobs/sha256", "kernels/default"};
+    for (size_t i = 0; i < BX_ARRAY_SIZE(folders); i++) {
+        each_name(home, folders[i], sweep_stale);
+    }
+}
+
 int bx_home_sweep_tmp(const struct bx_home *home, boxlite_error **err)
 {
+    sweep_all_stale(home);
     _cleanup_close_ int dirfd =
         openat(home->fd, "tmp", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     _cleanup_closedir_ DIR *dir = NULL;

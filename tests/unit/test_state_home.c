@@ -227,6 +227,36 @@ TEST(temporary_things_are_swept_when_nobody_holds_them)
     }
 }
 
+TEST(a_small_file_that_a_crash_left_unfinished_is_swept)
+{
+    _cleanup_free_ char *path = in_tmpdir("home");
+    _cleanup_home_ struct bx_home *home = NULL;
+    const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    static const char *const names[] = {".tmp.old", "images/.tmp.old",
+                                        "images/blobs/sha256/.tmp.old", "kernels/default/.tmp.old"};
+
+    ASSERT_OK(bx_home_open(path, &home, ERR));
+    for (const char *const *dir =
+             (const char *const[]){"images", "images/blobs", "images/blobs/sha256", "kernels",
+                                   "kernels/default", NULL};
+         *dir; dir++) {
+        ASSERT_EQ(mkdirat(home->fd, *dir, 0700), 0);
+    }
+    for (size_t i = 0; i < BX_ARRAY_SIZE(names); i++) {
+        ASSERT_EQ(bx_write_file(home->fd, names[i], "x", 1, 0600), 0);
+        ASSERT_EQ(utimensat(home->fd, names[i], old, 0), 0);
+    }
+    ASSERT_EQ(bx_write_file(home->fd, "images/.tmp.new", "x", 1, 0600), 0);
+    ASSERT_EQ(bx_write_file(home->fd, "images/index.json", "x", 1, 0600), 0);
+    ASSERT_EQ(utimensat(home->fd, "images/index.json", old, 0), 0);
+    ASSERT_OK(bx_home_sweep_tmp(home, ERR));
+    for (size_t i = 0; i < BX_ARRAY_SIZE(names); i++) {
+        ASSERT_EQ(faccessat(home->fd, names[i], F_OK, 0), -1);
+    }
+    ASSERT_EQ(faccessat(home->fd, "images/.tmp.new", F_OK, 0), 0);
+    ASSERT_EQ(faccessat(home->fd, "images/index.json", F_OK, 0), 0);
+}
+
 /* Makers and sweepers at once: what a maker was given stays. */
 TEST(sweeping_while_others_make)
 {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -254,6 +255,21 @@ TEST_FOR(many_processes_at_once, 60)
 }
 
 /* ---- what is wrong with a database */
+
+TEST(the_database_is_for_its_owner_alone)
+{
+    struct bx_home *home = open_home();
+    mode_t before = umask(0);
+    struct bx_store *s = open_store(home);
+    struct stat st;
+    (void)umask(before);
+    ASSERT_EQ(fstatat(home->fd, "boxlite.db", &st, 0), 0);
+    ASSERT_EQ(st.st_mode & 07777, 0600);
+    ASSERT_EQ(fstatat(home->fd, "boxlite.db-wal", &st, 0), 0);
+    ASSERT_EQ(st.st_mode & 07777, 0600);
+    bx_store_free(s);
+    bx_home_free(home);
+}
 
 TEST(a_file_that_is_no_database)
 {
