@@ -13,7 +13,7 @@
 /* `how` is for the shell: $t the tool found, $1 the file, $out the program to build. A line with $out builds. */
 static const struct mcp_language languages[] = {
     {{"python", "python3", "py"}, "py", "python3 python", NULL, {"python:"}},
-    {{"javascript", "node", "js"}, "js", "node nodejs bun deno", NULL, {"node:"}},
+    {{"javascript", "node", "js"}, "js", "node nodejs bun", NULL, {"node:"}},
     {{"typescript", "ts"}, "ts", "bun tsx ts-node node", "case $t in node) exec $t --experimental-strip-types \"$1\";; "
      "*) exec $t \"$1\";; esac", {"oven/bun:", "node:"}},
     {{"bash"}, "sh", "bash", NULL, {"bash:", "debian:"}},
@@ -30,10 +30,13 @@ static const struct mcp_language languages[] = {
     {{"java"}, "java", "java", NULL, {"eclipse-temurin:", "openjdk:"}},
 };
 
-/* Falls back to /tmp where the image's user may not make /workspace. */
+/* Processes are what costs time in a small VM: a short text is taken by the shell itself ($5), a long one by cat, since
+ * the shell reads byte by byte. Falls back to /tmp where the image's user may not make /workspace. */
 const char mcp_language_script[] =
-    "mkdir -p /workspace 2>/dev/null; cd /workspace 2>/dev/null && [ -w . ] || cd /tmp || exit 126\n"
-    "cat > \"$1\" || exit 126\n"
+    "[ -d /workspace ] || mkdir -p /workspace 2>/dev/null\n"
+    "cd /workspace 2>/dev/null && [ -w . ] || cd /tmp || exit 126\n"
+    "if [ -n \"$5\" ]; then while IFS= read -r line; do printf '%s\\n' \"$line\"; done; printf %s \"$line\"\n"
+    "else cat; fi > \"$1\" || exit 126\n"
     "in=${4:-/dev/null}; : ${HOME:=/tmp}; export HOME\n"
     "for t in $2; do\n"
     "  command -v \"$t\" >/dev/null || continue\n"

@@ -442,7 +442,8 @@ struct mcp_language {
 };
 const struct mcp_language *mcp_language_find(const char *name);
 char *mcp_language_names(void); /* "python, javascript, …"; caller frees */
-/* The shell script that saves stdin as "$1" and runs it with "$2" (tools), "$3" (how), "$4" (its stdin, or empty). */
+/* The shell script that saves stdin as "$1" and runs it with "$2" (tools), "$3" (how), "$4" (its stdin, or empty); "$5"
+ * not empty: stdin is a short text without NUL. */
 extern const char mcp_language_script[];
 /* The first line of its stderr, with exit code 127, if no tool is there. */
 #define MCP_NO_TOOL "boxlite: this environment's image has none of: "

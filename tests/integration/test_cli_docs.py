@@ -156,3 +156,10 @@ def test_completion_scripts_are_sound(shell, script):
         pytest.skip(f"{shell} is missing")
     subprocess.run([shell, "-n", str(ROOT / "completions" / script)], check=True, timeout=60)
     assert "__complete" in (ROOT / "completions" / script).read_text()
+
+
+def test_tables_of_the_mcp_page_are_what_the_server_says():
+    if not pathlib.Path(MCP_SERVER).exists():
+        pytest.skip("boxlite-mcp-server is not built")
+    done = subprocess.run([ROOT / "tools" / "mcp-docs", "--check"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

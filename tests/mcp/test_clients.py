@@ -86,7 +86,7 @@ def model():
 
 
 CONFIG = """\
-model = "gpt-fake"
+model = "{model}"
 model_provider = "fake"
 [model_providers.fake]
 name = "fake"
@@ -105,12 +105,12 @@ BOXLITE_HOME = "{home}"
 """
 
 
-def run_codex(tmp_path, home, model, approval):
+def run_codex(tmp_path, home, model, approval, name="gpt-fake"):
     codex = CLIENTS / ".bin" / "codex"
     need(codex, "@openai/codex")
     codex_home = tmp_path / "codex"
     codex_home.mkdir()
-    (codex_home / "config.toml").write_text(CONFIG.format(port=model.server_address[1], server=MCP_SERVER, home=home,
+    (codex_home / "config.toml").write_text(CONFIG.format(port=model.server_address[1], server=MCP_SERVER, home=home, model=name,
                                                           approval=approval))
     env = {**os.environ, "CODEX_HOME": str(codex_home), "FAKE_MODEL_KEY": "none"}
     done = subprocess.run([str(codex), "exec", "--json", "--skip-git-repo-check", "-C", str(tmp_path), "go"], env=env,
@@ -142,3 +142,15 @@ def test_codex_runs_code_unasked_because_annotations_allow_it(home, tmp_path, mo
     Model.script = [tool_call(1, "execute_code", code="print('unasked')", language="python"), message("done")]
     calls = run_codex(tmp_path, home, model, "auto")
     assert calls[0]["status"] == "completed" and calls[0]["result"]["structured_content"]["stdout"] == "unasked\n"
+
+
+def test_codex_in_code_mode(home, tmp_path, model):
+    """Today's default models get one tool that runs JavaScript, in which MCP tools are functions."""
+    script = ("const r = await tools.mcp__boxlite__execute_code({code: 'print(6*7)', language: 'python'});\n"
+              "text(`exit ${r.structuredContent.exit_code} stdout ${r.structuredContent.stdout}`);")
+    Model.script = [{"type": "custom_tool_call", "id": "x1", "call_id": "c1", "name": "exec", "input": script},
+                    message("done")]
+    calls = run_codex(tmp_path, home, model, "auto", name="gpt-6-luna")
+    assert [(c["tool"], c["status"]) for c in calls] == [("execute_code", "completed")]
+    assert "exit 0 stdout 42" in json.dumps(Model.asked[-1])
+    assert "mcp__boxlite: Run untrusted code" in json.dumps(Model.asked[0])

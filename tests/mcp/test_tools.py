@@ -55,6 +55,12 @@ def test_missing_language_is_an_error_that_says_which_images_would_do(server):
     assert result["isError"] and v["code"] == "NOT_FOUND" and "ruby" in v["error"] and "ruby:" in v["hint"]
 
 
+@pytest.mark.parametrize("code", ["", "a", "a\n", "\n\n", "  x\t\\n \\\n\u20ac %s $HOME `id` 'q' \"\n\nlast", "# " + "y" * 1023])
+def test_code_arrives_exactly(server, code):
+    server.call("execute_code", code=code, language="sh")
+    assert server.call("read_file", path="main.sh")["structuredContent"]["content"] == code
+
+
 def test_code_of_four_megabytes(server):
     code = "x = '" + "a" * (4 << 20) + "'\nprint(len(x))\n"
     assert server.call("execute_code", code=code, language="python")["structuredContent"]["stdout"] == f"{4 << 20}\n"
