@@ -14,6 +14,10 @@
 #define WINDOW_LINES 12
 #define GAP_MAX 96
 
+/* Words that a line of an error holds, in lower case. */
+static const char *const error_words[] = {"error", "exception", "traceback", "panic", "fatal", "failed", "assert",
+                                          "segmentation", "undefined reference"};
+
 int mcp_capture_init(struct mcp_capture *c, size_t limit)
 {
     memset(c, 0, sizeof(*c));
@@ -22,6 +26,9 @@ int mcp_capture_init(struct mcp_capture *c, size_t limit)
     c->head = malloc(c->head_max + 1);
     c->tail = malloc(c->tail_max + 1);
     c->window_max = limit / 4;
+    for (size_t i = 0; i < BX_ARRAY_SIZE(error_words); i++) {
+        c->by_letter[error_words[i][0] & 31] |= (uint16_t)(1u << i);
+    }
     c->window = malloc(c->window_max + 1);
     if (!c->head || !c->tail || !c->window) {
         mcp_capture_done(c);
@@ -55,15 +62,15 @@ static void tail_add(struct mcp_capture *c, const char *p, size_t len)
     }
 }
 
-/* Words that a line of an error holds, in lower case. */
-static bool looks_like_error(const char *line, size_t len)
+/* Every byte of a long output comes by here: by_letter leaves few words to compare, mostly none. */
+static bool looks_like_error(const struct mcp_capture *c, const char *line, size_t len)
 {
-    static const char *const words[] = {"error", "exception", "traceback", "panic", "fatal", "failed", "assert",
-                                        "segmentation", "undefined reference"};
-    for (size_t i = 0; i < len; i++) {
-        for (size_t w = 0; w < BX_ARRAY_SIZE(words); w++) {
-            size_t n = strlen(words[w]);
-            if ((line[i] | 32) == words[w][0] && len - i >= n && strncasecmp(line + i, words[w], n) == 0) {
+    for (size_t i = 0; i + 1 < len; i++) {
+        unsigned words = line[i] & 0x40 ? c->by_letter[line[i] & 31] : 0;
+        for (; words != 0; words &= words - 1) {
+            const char *word = error_words[__builtin_ctz(words)];
+            if ((line[i + 1] | 32) == word[1] && len - i >= strlen(word) &&
+                strncasecmp(line + i, word, strlen(word)) == 0) {
                 return true;
             }
         }
@@ -83,7 +90,7 @@ static void window_add(struct mcp_capture *c, const char *line, size_t len)
 /* A whole line (or a piece of a very long one) that lies behind the head, at that offset. */
 static void line_done(struct mcp_capture *c, uint64_t offset)
 {
-    if (c->window_lines == 0 && looks_like_error(c->line, c->line_len)) {
+    if (c->window_lines == 0 && looks_like_error(c, c->line, c->line_len)) {
         c->window_at = offset;
         window_add(c, c->line, c->line_len);
     } else if (c->window_lines > 0 && c->window_lines < WINDOW_LINES) {

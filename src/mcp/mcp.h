@@ -471,6 +471,7 @@ struct mcp_capture {
     uint64_t total, newlines, window_at;
     unsigned window_lines;
     bool open_line; /* the last line has no newline yet */
+    uint16_t by_letter[32]; /* which of the error words begin with it */
     char line[512];
     size_t line_len;
 };
