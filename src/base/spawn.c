@@ -92,9 +92,11 @@ static int child_signals(const struct child *c)
             return -ESRCH;
         }
     }
-    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    /* The kernel's struct sigaction, all zero: SIG_DFL. libc's call refuses the two signals that it keeps for itself, and
+     * those can come to us ignored, too. */
+    static const unsigned long dfl[16];
     for (int signo = 1; signo < NSIG; signo++) {
-        (void)sigaction(signo, &dfl, NULL); /* fails for KILL, STOP and libc's own: no harm */
+        (void)syscall(SYS_rt_sigaction, signo, dfl, NULL, (size_t)8); /* fails for KILL and STOP */
     }
     sigset_t none;
     sigemptyset(&none);
