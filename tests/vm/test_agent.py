@@ -395,6 +395,13 @@ def test_devices_below_the_container_are_out_of_reach(vm):
         "mknod /dev/shm/mem c 1 1; head -c 1 /dev/shm/mem; rm -f /tmp/disk /dev/disk /dev/shm/mem"
     )
     assert e.out == b"" and e.err.count(b"ermission denied") == 3
+    # The agent's own port, also by way of a file system of the command's own: root in a user namespace may mount.
+    e = vm.run(
+        "p=$(cat /sys/class/virtio-ports/*/dev); mknod /tmp/port c ${p%:*} ${p#*:} && echo made; echo x >/tmp/port; "
+        "rm -f /tmp/port; "
+        "unshare -Urm sh -c \"mount -t tmpfs t /mnt && mknod /mnt/port c ${p%:*} ${p#*:}; test -e /mnt/port && echo x >/mnt/port && echo written\""
+    )
+    assert e.out == b"made\n" and b"ermission denied" in e.err
     e = vm.run("echo c >/proc/sysrq-trigger; echo 1 >/proc/sys/kernel/panic; mount -t tmpfs x /mnt; chroot / true")
     assert e.err.count(b"ead-only") == 2
 
