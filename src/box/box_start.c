@@ -30,6 +30,9 @@
 #include "box/shimfind.h"
 #include "box/shimproc.h"
 
+#define JOIN_MS 3000
+#define JOIN_RETRY_MS 5
+
 enum { FD_BOX = 3, FD_HOME, FD_CONTROL, FD_OWNER };
 
 /* ---- The program ----------------------------------------------------------------------------- */
@@ -166,20 +169,41 @@ static void start_fail(struct bx_op *op, int code, const char *message, const ch
     bx_op_finish(op, code, error);
 }
 
-/* Another one's shim has the box: join that. */
-static void join_other(struct bx_op *op)
+/* While the op waits to join, its own shim's last changes mean nothing. */
+static void joining_check(struct bx_op *op)
 {
-    _cleanup_error_ boxlite_error *error = NULL;
-    struct bx_client *c;
-    int r = bx_client_connect(op->rt, op->id, op->box_fd, &c, &error);
+}
 
-    op->retried = true;
-    if (r < 0) {
-        start_fail(op, BOXLITE_E_BUSY, "another process is just starting or ending it",
-                   "try again");
+static void try_join(void *data)
+{
+    struct bx_op *op = data;
+    struct bx_client *c;
+
+    if (op->finished) {
         return;
     }
-    bx_op_follow(op, c, start_check);
+    if (bx_client_connect(op->rt, op->id, op->box_fd, &c, NULL) == 0) {
+        bx_op_follow(op, c, start_check);
+        start_check(op); /* a shared one may have told its state already */
+    } else if (bx_now_mono() < op->join_by && bx_shim_running(op->box_fd) == 1) {
+        bx_source_set_deadline(op->timer, bx_deadline_ms(JOIN_RETRY_MS));
+    } else {
+        start_fail(op, BOXLITE_E_BUSY, "another process is just starting or ending it",
+                   "try again");
+    }
+}
+
+/* Another one's shim has the box: join that. It has the lock a moment before it listens. */
+static void join_other(struct bx_op *op)
+{
+    op->retried = true;
+    op->check = joining_check;
+    op->join_by = bx_deadline_ms(JOIN_MS);
+    if (bx_loop_add_timer(op->rt->loop, BX_NEVER, try_join, op, &op->timer) < 0) {
+        start_fail(op, BOXLITE_E_NO_MEMORY, "out of memory", NULL);
+        return;
+    }
+    try_join(op);
 }
 
 static void start_over(struct bx_op *op)

@@ -24,7 +24,8 @@ struct bx_op {
     int box_fd;                      /* its folder, owned, or -1 */
     bool retried, finished;
     uint64_t request;
-    struct bx_source *timer; /* of those who give up after a while */
+    struct bx_source *timer; /* of those who give up after a while, or try again */
+    uint64_t join_by;        /* of a start that joins another's */
     int result;
     boxlite_error *error;
     struct bx_source *defer;
