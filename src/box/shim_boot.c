@@ -167,8 +167,7 @@ static int start_network(struct bx_shim *s, int *ret_fd, boxlite_error **err)
 
 static int choose_engine(struct bx_shim *s, boxlite_error **err)
 {
-    /* The probe's verdict is the same for all boxes of this home until the next boot of the host.
-     * */
+    /* The probe's verdict is the same for all boxes of this home until the host boots again. */
     _cleanup_close_ int cache = openat(s->args.home_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return s->world.choose(s->config.engine, cache, &s->engine, err);
 }

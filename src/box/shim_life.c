@@ -259,8 +259,7 @@ static void on_timeout(void *data)
     bool again = s->timed_out;
     s->timed_out = true;
     bx_info(&s->log, "box", "its time is over");
-    /* The command goes first, so that its output comes out to the end; its end then stops the box.
-     * */
+    /* The command goes first, so that its output comes out to the end; that then stops the box. */
     if (again || s->paused || !e || bx_shim_exec_signal(e, SIGKILL, &err) < 0) {
         bx_shim_stop(s, BX_STOP_SHUTDOWN, 0);
         return;

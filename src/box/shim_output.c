@@ -4,15 +4,14 @@
  *
  * Invariants.
  *  - Bytes are in the spool before any reader gets them, and credit for them goes back to the
- *  guest only then, and
- *    only while the spool is within its bound. So nothing is lost, and a reader who stops stops
- *    the command, not the box: the guest can have at most one window under way per stream.
+ *    guest only then, and only while the spool is within its bound. So nothing is lost, and a
+ *    reader who stops stops the command, not the box: the guest can have at most one window
+ *    under way per stream.
  *  - A spool gives up its oldest bytes when no attached reader needs them; without a reader a
- *  command never waits.
+ *    command never waits.
  *  - A full disk first costs the kept history. Then the command waits, its window of bytes in
- *  memory
- *    (`stuck`), until there is space again, or until world.stuck_ms have passed: then it is
- *    killed, and its result says why. Bytes are never dropped from the middle of a stream.
+ *    memory (`stuck`), until there is space again, or until world.stuck_ms have passed: then it
+ *    is killed, and its result says why. Bytes are never dropped from the middle of a stream.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -270,7 +270,9 @@ static void on_process(void *data, uint32_t events)
     in_stream_close(&e->in);
     (void)read_report(e);
     tell_started(e);
-    if (bx_loop_add_timer(e->agent->loop, bx_deadline_ms(GRACE_MS), on_grace, e, &e->grace) < 0) {
+    bool open = e->out[0].fd >= 0 || e->out[1].fd >= 0;
+    if (open && bx_loop_add_timer(e->agent->loop, bx_deadline_ms(GRACE_MS), on_grace, e,
+                                  &e->grace) < 0) {
         on_grace(e); /* no memory for patience */
         return;
     }
