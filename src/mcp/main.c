@@ -145,12 +145,12 @@ int main(int argc, char **argv)
     r = me.p[P_SIGNAL].fd < 0 ? -1 : options.http ? open_http(&me, &options) : open_stdio(&me, &options);
     if (r < 0) {
         fprintf(stderr, "boxlite-mcp-server: cannot start\n");
-        return 125;
     }
-    while (turn(&me)) {
+    while (r == 0 && turn(&me)) {
     }
     mcp_server_free(me.server);
     mcp_transport_free(me.stdio);
     mcp_http_free(me.http);
-    return 0;
+    mcp_options_done(&options);
+    return r < 0 ? 125 : 0;
 }

@@ -50,9 +50,9 @@ BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, mcp_cleanup_error);
 /* ---- Options: flags over variables over config.toml over defaults (options.c, config.c) */
 
 struct mcp_options {
-    const char *home;    /* NULL: the library's rule */
-    const char *image;   /* of the default environment */
-    const char *engine;  /* NULL: auto */
+    char *home;    /* NULL: the library's rule */
+    char *image;   /* of the default environment */
+    char *engine;  /* NULL: auto */
     uint32_t cpus;
     uint64_t memory;     /* bytes */
     uint64_t disk;       /* bytes, 0: the library's default */
@@ -61,17 +61,18 @@ struct mcp_options {
     uint32_t max_timeout_s;
     uint32_t yield_s;    /* a call that takes longer is answered, its command goes on */
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
-    const char *allow_image; /* shell patterns, separated by commas */
+    char *allow_image; /* shell patterns, separated by commas */
     uint32_t max_cpus;
     uint64_t max_memory;
     unsigned max_environments;
-    const char *audit_log; /* NULL: none */
-    const char *http;      /* ADDR:PORT; NULL: stdio */
-    const char *http_token; /* NULL: none */
+    char *audit_log; /* NULL: none */
+    char *http;      /* ADDR:PORT; NULL: stdio */
+    char *http_token; /* NULL: none */
     bool verbose;
 };
 /* 0: go on; 1: all was said; 125: wrong, said. */
 int mcp_options_parse(int argc, char **argv, struct mcp_options *o);
+void mcp_options_done(struct mcp_options *o);
 
 /* Called for each entry; returns what is wrong with it (taken) or NULL. */
 typedef char *(*mcp_config_fn)(void *data, unsigned line, const char *section, const char *key, const char *value);

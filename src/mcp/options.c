@@ -341,3 +341,11 @@ int mcp_options_parse(int argc, char **argv, struct mcp_options *o)
     }
     return r;
 }
+
+void mcp_options_done(struct mcp_options *o)
+{
+    char *texts[] = {o->home, o->image, o->engine, o->allow_image, o->audit_log, o->http, o->http_token};
+    for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
+        free(texts[i]);
+    }
+}
