@@ -88,6 +88,18 @@ static const char *name_with_prefix(const boxlite_image *image, const char *pref
     return NULL;
 }
 
+/* As people say it, which is also what rules about images are written for. */
+static const char *familiar(const char *name)
+{
+    static const char *const left_out[] = {"docker.io/library/", "docker.io/"};
+    for (size_t i = 0; i < BX_ARRAY_SIZE(left_out); i++) {
+        if (strncmp(name, left_out[i], strlen(left_out[i])) == 0) {
+            return name + strlen(left_out[i]);
+        }
+    }
+    return name;
+}
+
 char *mcp_language_image(struct mcp_server *s, const struct mcp_language *language)
 {
     boxlite_runtime *rt = mcp_server_runtime(s, NULL);
@@ -100,7 +112,7 @@ char *mcp_language_image(struct mcp_server *s, const struct mcp_language *langua
     for (size_t k = 0; k < BX_ARRAY_SIZE(language->images) && language->images[k] && !found; k++) {
         for (size_t i = 0; i < boxlite_image_list_count(list) && !found; i++) {
             const char *name = name_with_prefix(boxlite_image_list_get(list, i), language->images[k]);
-            found = name ? strdup(name) : NULL;
+            found = name ? strdup(familiar(name)) : NULL;
         }
     }
     boxlite_image_list_free(list);

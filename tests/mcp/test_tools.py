@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tools, in real VMs."""
 import base64
+import io
 import json
 import os
 import pathlib
+import shutil
 import signal
+import tarfile
 import time
 
 import pytest
 
-from conftest import MCP_SERVER, wait_until, box_processes
+from conftest import ARTIFACTS, MCP_SERVER, wait_until, box_processes
 from mcpclient import Server
 
 pytestmark = pytest.mark.vm
@@ -59,6 +62,45 @@ def test_missing_language_is_an_error_that_says_which_images_would_do(server):
 def test_code_arrives_exactly(server, code):
     server.call("execute_code", code=code, language="sh")
     assert server.call("read_file", path="main.sh")["structuredContent"]["content"] == code
+
+
+COMPILER = """#!/bin/sh
+# stands in for a compiler: the program is the source, run by sh
+echo compiled >> /tmp/compiled
+while [ $# -gt 0 ]; do case $1 in -o) out=$2; shift 2;; -*) shift;; *) in=$1; shift;; esac; done
+grep -q 'syntax error' "$in" && { echo "$in:1: syntax error" >&2; exit 1; }
+{ echo '#!/bin/sh'; cat "$in"; } > "$out" && chmod +x "$out"
+"""
+
+
+def test_compiled_languages_build_once_and_say_what_does_not_build(server):
+    server.call("write_file", path="/usr/local/bin/gcc", content=COMPILER)
+    server.call("run_command", command="chmod +x /usr/local/bin/gcc")
+    for text in ("in", "again"):
+        v = server.call("execute_code", code="read x; echo $x; exit 3", language="c", stdin=text)["structuredContent"]
+        assert (v["stdout"], v["exit_code"], v["file"]) == (text + "\n", 3, "main.c"), v
+    v = server.call("execute_code", code="syntax error", language="c")["structuredContent"]
+    assert v["exit_code"] == 1 and "main.c:1: syntax error" in v["stderr"]
+    v = server.call("run_command", command="cat /tmp/compiled; ls /var/tmp/boxlite-build | wc -l")["structuredContent"]
+    assert v["stdout"] == "compiled\ncompiled\n1\n"  # the one that did not build left nothing
+    server.call("run_command", command="rm /usr/local/bin/gcc")
+
+
+def test_a_local_image_that_has_the_language_is_used(server, vm, tmp_path):
+    copy = tmp_path / "ruby.tar"
+    shutil.copy(ARTIFACTS / "base.tar", copy)
+    script = b"#!/bin/sh\nexec sh \"$@\"\n"
+    with tarfile.open(copy, "a") as tar:
+        entry = tarfile.TarInfo("./usr/bin/ruby")
+        entry.size, entry.mode = len(script), 0o755
+        tar.addfile(entry, io.BytesIO(script))
+    vm.ok("image", "import", copy, "ruby:3-test", timeout=300)
+    v = server.call("execute_code", code="echo from ruby", language="ruby")["structuredContent"]
+    assert (v["stdout"], v["environment"], v["exit_code"]) == ("from ruby\n", "default-rb", 0), v
+    listed = server.call("list_environments")["structuredContent"]["environments"]
+    assert [e["image"] for e in listed if e["environment"] == "default-rb"] == ["ruby:3-test"]
+    server.call("remove_environment", environment="default-rb")
+    vm.ok("image", "rm", "-f", "ruby:3-test")
 
 
 def test_code_of_four_megabytes(server):
