@@ -5,7 +5,10 @@
  * its shim. An environment whose box was lost (guest crash, killed engine) is made afresh at its next use: the next
  * command works, and its result says that earlier files are gone.
  *
- * States: IDLE (no box) -> STARTING -> READY -> IDLE again when the box is lost. Waiters exist in STARTING only.
+ * States: IDLE (no box) -> STARTING -> READY -> IDLE again when the box is lost. One that nobody has used for a while and in
+ * which no command runs is PAUSED: it costs no processor time, keeps all it has, and is READY again when it is used. Waiters
+ * exist in STARTING, and in PAUSED until the resume, which blocks for a moment and so is done by a timer, never inside
+ * a callback of the library.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -14,7 +17,7 @@
 
 #include "mcp/mcp.h"
 
-enum state { IDLE, STARTING, READY };
+enum state { IDLE, STARTING, READY, PAUSED };
 
 struct waiter {
     struct waiter *next;
@@ -39,6 +42,7 @@ struct mcp_environment {
     bool dropped;            /* off the list */
     bool gone;               /* dropped, and its box has ended: to be freed */
     uint64_t made_ns, used_ns;
+    struct mcp_timer resume;
     const void *slots[MCP_CALLS_MAX]; /* code files in use, by owner */
 };
 
@@ -47,8 +51,11 @@ struct mcp_environments {
     struct mcp_environment *first;
     struct mcp_environment *dropped; /* waiting for the end of their boxes */
     unsigned count, serial;
+    struct mcp_timer look; /* for idle ones */
     char message[640]; /* of the last refusal */
 };
+
+static void on_look(void *data);
 
 struct mcp_environments *mcp_environments_new(struct mcp_server *s)
 {
@@ -69,6 +76,7 @@ static void environment_free(struct mcp_environment *env)
         env->waiters = w->next;
         free(w);
     }
+    mcp_timer_cancel(env->all->server, &env->resume);
     boxlite_box_free(env->box);
     json_decref(env->env);
     free(env->name);
@@ -88,6 +96,7 @@ static void list_free(struct mcp_environment **list)
 void mcp_environments_free(struct mcp_environments *all)
 {
     if (all) {
+        mcp_timer_cancel(all->server, &all->look);
         list_free(&all->first);
         list_free(&all->dropped);
         free(all);
@@ -128,6 +137,7 @@ void mcp_environment_drop(struct mcp_environment *env)
             env->next = all->dropped;
             all->dropped = env;
             env->dropped = true;
+            mcp_timer_cancel(all->server, &env->resume);
             if (env->state != STARTING) { /* else when that is over */
                 end_box(env);
             }
@@ -141,7 +151,7 @@ void mcp_environments_reap(struct mcp_environments *all)
 {
     for (struct mcp_environment **p = &all->dropped; *p;) {
         struct mcp_environment *env = *p;
-        if (env->gone && env->state != STARTING) {
+        if (env->gone && env->state != STARTING) { /* see on_started() */
             *p = env->next;
             environment_free(env);
         } else {
@@ -254,6 +264,9 @@ int mcp_environment_add(struct mcp_environments *all, const struct mcp_environme
         *why = mcp_failure_of(NULL);
         return BOXLITE_E_NO_MEMORY;
     }
+    if (mcp_server_options(all->server)->idle_s > 0 && !all->first) {
+        mcp_timer_arm(all->server, &all->look, 1000, on_look, all);
+    }
     env->next = all->first;
     all->first = env;
     all->count++;
@@ -349,6 +362,43 @@ static bool lost(struct mcp_environment *env)
     return boxlite_box_state(env->box, NULL) != BOXLITE_BOX_RUNNING;
 }
 
+/* ---- Idle ones */
+
+static void on_resume(void *data)
+{
+    struct mcp_environment *env = data;
+    _cleanup_error_ boxlite_error *err = NULL;
+    bool resumed = boxlite_box_resume(env->box, NULL) == 0;
+
+    env->used_ns = mcp_now_ns();
+    if (resumed) {
+        settle(env, READY, NULL);
+    } else if (start(env, &err) < 0) { /* it was lost meanwhile: afresh */
+        struct mcp_failure why = mcp_failure_of(err);
+        settle(env, IDLE, &why);
+    }
+}
+
+static void on_look(void *data)
+{
+    struct mcp_environments *all = data;
+    uint64_t idle_ns = mcp_server_options(all->server)->idle_s * UINT64_C(1000000000), now = mcp_now_ns();
+
+    for (struct mcp_environment *env = all->first; env; env = env->next) {
+        if (mcp_jobs_running(all->server, env->name) > 0) {
+            env->used_ns = now;
+        } else if (env->state == READY && now - env->used_ns >= idle_ns && boxlite_box_pause(env->box, NULL) == 0) {
+            env->state = PAUSED;
+            if (mcp_jobs_running(all->server, env->name) > 0) { /* begun while the pause was under way */
+                mcp_timer_arm(all->server, &env->resume, 0, on_resume, env);
+            }
+        }
+    }
+    mcp_timer_arm(all->server, &all->look, idle_ns / 4000000 + 1, on_look, all);
+}
+
+/* ---- Use */
+
 void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, void *data)
 {
     _cleanup_error_ boxlite_error *err = NULL;
@@ -371,6 +421,9 @@ void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, vo
         end = &(*end)->next;
     }
     *end = w;
+    if (env->state == PAUSED) {
+        mcp_timer_arm(env->all->server, &env->resume, 0, on_resume, env);
+    }
     if (env->state == IDLE && start(env, &err) < 0) {
         struct mcp_failure why = mcp_failure_of(err);
         settle(env, IDLE, &why);
@@ -468,7 +521,8 @@ static json_int_t seconds_since(uint64_t ns)
 
 json_t *mcp_environments_json(struct mcp_environments *all)
 {
-    static const char *const states[] = {[IDLE] = "stopped", [STARTING] = "starting", [READY] = "running"};
+    static const char *const states[] = {[IDLE] = "stopped", [STARTING] = "starting", [READY] = "running",
+                                         [PAUSED] = "paused"};
     json_t *list = json_array();
 
     for (struct mcp_environment *env = all->first; env; env = env->next) {

@@ -60,6 +60,7 @@ struct mcp_options {
     uint32_t timeout_s;  /* of a command, default and with max_timeout_s the cap */
     uint32_t max_timeout_s;
     uint32_t yield_s;    /* a call that takes longer is answered, its command goes on */
+    uint32_t idle_s;     /* an environment that nobody uses so long is paused; 0: never */
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
     char *allow_image; /* shell patterns, separated by commas */
     uint32_t max_cpus;

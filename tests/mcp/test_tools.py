@@ -187,6 +187,35 @@ def test_long_work_yields_and_goes_on(home):
         s.kill()
 
 
+def test_idle_environments_are_paused_and_resumed_by_use(home):
+    s = Server([MCP_SERVER, "--idle-after", "1"], {"BOXLITE_HOME": str(home)})
+    try:
+        s.initialize()
+
+        def state():
+            return [e["state"] for e in s.call("list_environments")["structuredContent"]["environments"]]
+
+        v = s.call("run_command", command="echo kept > /dev/shm/memory; sleep 3")["structuredContent"]
+        assert v["exit_code"] == 0  # it was not paused while a command ran
+        wait_until(lambda: state() == ["paused"])
+        ids = [s.start("tools/call", {"name": "run_command", "arguments": {"command": "cat /dev/shm/memory"}})
+               for _ in range(2)]
+        for id in ids:
+            v = s.wait(id)["result"]["structuredContent"]
+            assert v["stdout"] == "kept\n" and "restarted" not in v
+        wait_until(lambda: state() == ["paused"])
+        pids = [p.pid for p in box_processes(s.process.pid)]
+        assert s.call("remove_environment", environment="default")["structuredContent"]["removed"]
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}").exists() for pid in pids))
+        s.call("run_command", command="true")
+        wait_until(lambda: state() == ["paused"])
+        os.kill([p.pid for p in box_processes(s.process.pid) if p.name.startswith("qemu")][0], signal.SIGKILL)
+        v = s.call("run_command", command="cat /dev/shm/memory")["structuredContent"]
+        assert v["restarted"] is True and v["exit_code"] == 1
+    finally:
+        s.kill()
+
+
 def test_progress_is_told_to_those_who_ask(server):
     id = server.start("tools/call", {"name": "run_command", "arguments": {"command": "sleep 2.5"},
                                      "_meta": {"progressToken": "t"}})
