@@ -162,7 +162,7 @@ int mcp_base64_decode(const char *text, char **ret, size_t *ret_len)
         return -1;
     }
     for (size_t i = 0; i < len; i++) {
-        const char *digit = text[i] && i < len - padding ? strchr(base64_digits, text[i]) : base64_digits;
+        const char *digit = i < len - padding ? strchr(base64_digits, text[i]) : base64_digits;
         if (!digit) {
             free(out);
             return -1;
