@@ -11,6 +11,7 @@ import pwd
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections import namedtuple
@@ -24,6 +25,9 @@ MCP_SERVER = str(BUILD / "bin" / "boxlite-mcp-server")
 ARTIFACTS = BUILD / "artifacts"
 IMAGE = "boxlite/base:bookworm"
 ENGINES = ("boxlite-shim", "qemu-system-x86", "boxlite-vmm", "passt", "passt.avx2")
+
+# The guest tests have modules of their own beside them. There is one conftest.py: two would hide each other.
+sys.path.insert(0, str(ROOT / "tests" / "vm"))
 
 # Nothing of the caller's settings may leak into the tests.
 for name in [n for n in os.environ if n.startswith("BOXLITE_") and n not in ("BOXLITE_BUILD", "BOXLITE_TEST_KERNEL")]:
@@ -200,6 +204,13 @@ def home():
         for p in home_processes(cli.home):
             os.kill(p.pid, signal.SIGKILL)
         shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def test_kernel(request):
+    """$BOXLITE_TEST_KERNEL for the tests of the guest: the shared home's kernel, unless the caller names one."""
+    if "BOXLITE_TEST_KERNEL" not in os.environ:
+        os.environ["BOXLITE_TEST_KERNEL"] = str(request.getfixturevalue("home") / "kernels" / "default")
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@
  * writes to the host's own address passes its firewall, as the connection never leaves the host. So
  * only what is known to be harmless goes out: ARP, and IPv4 from the guest's own address to a
  * destination that is not the host, not local to a link (where clouds keep a machine's
- * credentials), and not a group.
+ * credentials), and not a group. Nor the router: that is made up, and passt would look for its
+ * address in the host's own network.
  *
  * Every fragment carries the addresses that are judged here, and passt looks at no others: IP
  * options cannot redirect it. The host's addresses are those of the time when the network was
@@ -36,9 +37,9 @@ static const struct {
     {0xe0000000, 0xe0000000}, /* 224/3: groups, reserved, broadcast */
 };
 
-int bx_net_filter_init(struct bx_net_filter *filter, uint32_t guest)
+int bx_net_filter_init(struct bx_net_filter *filter, uint32_t guest, uint32_t router)
 {
-    struct bx_net_filter f = {.guest = guest};
+    struct bx_net_filter f = {.guest = guest, .own = {router}, .nown = 1};
     struct ifaddrs *all = NULL;
     int r = 0;
 

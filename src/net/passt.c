@@ -216,13 +216,13 @@ static int join(struct bx_loop *loop, struct bx_passt *p, int take_socket, int *
 {
     _cleanup_close_ int socket = take_socket;
     struct bx_net_filter filter;
-    struct in_addr guest;
+    struct in_addr guest, router;
     int pair[2] = {-1, -1};
 
-    if (inet_pton(AF_INET, GUEST, &guest) != 1) {
-        return bx_fail(err, BOXLITE_E_INTERNAL, "not an address: " GUEST);
+    if (inet_pton(AF_INET, GUEST, &guest) != 1 || inet_pton(AF_INET, GATEWAY, &router) != 1) {
+        return bx_fail(err, BOXLITE_E_INTERNAL, "not an address: " GUEST " or " GATEWAY);
     }
-    int r = bx_net_filter_init(&filter, ntohl(guest.s_addr));
+    int r = bx_net_filter_init(&filter, ntohl(guest.s_addr), ntohl(router.s_addr));
     if (r < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, r, "reading the host's addresses");
     }

@@ -183,12 +183,12 @@ static void put_pairs(struct bx_buf *b, uint16_t type, va_list ap)
     }
 }
 
-void fx_agent_msg(struct fx *fx, uint16_t type, ...)
+void fx_agent_msg(struct fx *fx, unsigned type, ...)
 {
     struct bx_buf b = BX_BUF_INIT(4096);
     va_list ap;
     va_start(ap, type);
-    put_pairs(&b, type, ap);
+    put_pairs(&b, (uint16_t)type, ap);
     va_end(ap);
     ASSERT_OK(bx_conn_msg(fx->agent, &b));
     bx_conn_io_kick(fx->agent_io);
@@ -497,14 +497,14 @@ void fx_disconnect(struct fx_client *c)
 static void send_request(struct fx_client *c, uint16_t type, va_list ap)
 {
     struct bx_buf b = BX_BUF_INIT(4096);
-    put_pairs(&b, type, ap);
+    put_pairs(&b, (uint16_t)type, ap);
     ASSERT_OK(bx_msg_u64(&b, BX_T_REQUEST, ++c->request));
     ASSERT_OK(bx_conn_msg(c->conn, &b));
     bx_conn_io_kick(c->io);
     bx_buf_done(&b);
 }
 
-void fx_send(struct fx_client *c, uint16_t type, ...)
+void fx_send(struct fx_client *c, unsigned type, ...)
 {
     va_list ap;
     va_start(ap, type);
@@ -512,7 +512,7 @@ void fx_send(struct fx_client *c, uint16_t type, ...)
     va_end(ap);
 }
 
-int fx_ask(struct fx_client *c, uint16_t type, ...)
+int fx_ask(struct fx_client *c, unsigned type, ...)
 {
     va_list ap;
     va_start(ap, type);

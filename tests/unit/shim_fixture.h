@@ -109,9 +109,9 @@ void fx_settle(struct fx *fx);
 struct fx_client *fx_connect(struct fx *fx);
 void fx_disconnect(struct fx_client *c);
 /* Sends a request of pairs (tag, number), ended by 0; its answer is awaited: 0 or the code. */
-int fx_ask(struct fx_client *c, uint16_t type, ...);
+int fx_ask(struct fx_client *c, unsigned type, ...);
 /* Sends it only. */
-void fx_send(struct fx_client *c, uint16_t type, ...);
+void fx_send(struct fx_client *c, unsigned type, ...);
 uint64_t fx_answer(const struct fx_client *c, uint16_t tag);
 int fx_answer_code(const struct fx_client *c);
 char *fx_answer_text(const struct fx_client *c, uint16_t tag);
@@ -121,7 +121,7 @@ int fx_attach(struct fx_client *c, uint32_t attachment, uint32_t exec, uint64_t 
 /* Starts a command (argv "true"): its number, or a code. */
 int fx_exec(struct fx_client *c, bool detached, bool stdin_open);
 
-void fx_agent_msg(struct fx *fx, uint16_t type, ...);
+void fx_agent_msg(struct fx *fx, unsigned type, ...);
 void fx_agent_text(struct fx *fx, uint16_t type, uint16_t tag, const char *text);
 /* Output of a command, as much as the shim gives credit for: the number of bytes taken. */
 size_t fx_output(struct fx *fx, uint32_t exec, int stream, const void *p, size_t len);

@@ -16,7 +16,7 @@
 #define OWN 0xc0000205u     /* 192.0.2.5 */
 #define OUTSIDE 0xcb007107u /* 203.0.113.7 */
 
-static const struct bx_net_filter filter = {.guest = FRAME_GUEST, .own = {OWN}, .nown = 1};
+static const struct bx_net_filter filter = {.guest = FRAME_GUEST, .own = {OWN, FRAME_ROUTER}, .nown = 2};
 
 static bool allows_to(uint32_t addr)
 {
@@ -26,12 +26,11 @@ static bool allows_to(uint32_t addr)
     return bx_net_filter_allows(&filter, f, len);
 }
 
-TEST(outside_and_router_are_allowed)
+TEST(outside_resolver_and_arp_are_allowed)
 {
     uint8_t f[64];
 
     ASSERT(allows_to(OUTSIDE));
-    ASSERT(allows_to(FRAME_ROUTER));
     ASSERT(allows_to(0x0a000203)); /* the resolver */
     ASSERT(allows_to(0xc0a80101)); /* 192.168.1.1 */
     ASSERT(bx_net_filter_allows(&filter, f, make_arp(f)));
@@ -44,6 +43,7 @@ TEST(host_is_refused)
     ASSERT(!allows_to(0x00000000));
     ASSERT(!allows_to(0x00123456));
     ASSERT(!allows_to(OWN));
+    ASSERT(!allows_to(FRAME_ROUTER));
 }
 
 TEST(link_local_and_groups_are_refused)
@@ -105,7 +105,7 @@ TEST(own_addresses_are_found)
     struct bx_net_filter f;
     bool loopback = false;
 
-    ASSERT_OK(bx_net_filter_init(&f, FRAME_GUEST));
+    ASSERT_OK(bx_net_filter_init(&f, FRAME_GUEST, FRAME_ROUTER));
     for (size_t i = 0; i < f.nown; i++) {
         loopback = loopback || f.own[i] == 0x7f000001;
     }

@@ -112,8 +112,8 @@ static int listen_on_loopback(uint16_t *ret_port)
     return fd;
 }
 
-/* passt itself would connect to them. The router's answer to the last frame, which passt handles
- * after all others, tells when there is nothing more to wait for. */
+/* passt itself would connect to them. Its answer to a last ARP request, which it handles after all
+ * others, tells when there is nothing more to wait for. */
 TEST(host_services_are_out_of_reach)
 {
     static const uint32_t hosts[] = {0x7f000001, 0x7f010203, 0, FRAME_GUEST, FRAME_ROUTER};
@@ -124,13 +124,11 @@ TEST(host_services_are_out_of_reach)
     net_new(&n);
     ASSERT_GT(ask(&n, frame, make_arp(frame), answer, sizeof(answer)), 0);
     _cleanup_close_ int server = listen_on_loopback(&port);
-    for (size_t i = 0; i + 1 < BX_ARRAY_SIZE(hosts); i++) {
+    for (size_t i = 0; i < BX_ARRAY_SIZE(hosts); i++) {
         size_t len = with_length(p, make_syn(p + 4, FRAME_GUEST, hosts[i], port));
         ASSERT_OK(bx_write_full(n.fd, p, len));
     }
-    ASSERT_GT(
-        ask(&n, frame, make_syn(frame, FRAME_GUEST, FRAME_ROUTER, port), answer, sizeof(answer)),
-        0);
+    ASSERT_GT(ask(&n, frame, make_arp(frame), answer, sizeof(answer)), 0);
     ASSERT_EQ(accept4(server, NULL, NULL, SOCK_CLOEXEC), -1);
     ASSERT_EQ(errno, EAGAIN);
     net_done(&n);

@@ -15,6 +15,8 @@ import wire
 from agent_vm import VM, Files
 from wire import NOT_STARTED, OOM_KILLED, TIMED_OUT, Lost
 
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("test_kernel")]
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):

@@ -14,6 +14,8 @@ from agent_vm import Files  # noqa: E402
 from shim_vm import RUNNING, STOPPED, PAUSED, Box, Refused  # noqa: E402
 from wire import NOT_STARTED, Lost  # noqa: E402
 
+pytestmark = [pytest.mark.vm, pytest.mark.usefixtures("test_kernel")]
+
 E_STATE, E_NOT_FOUND, E_GUEST, E_ENGINE, E_INTEGRITY = -5, -2, -16, -17, -12
 BOX_LOST = 8
 

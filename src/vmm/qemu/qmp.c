@@ -81,7 +81,9 @@ static int send_command(struct bx_qmp *q, const char *name, bx_qmp_reply_fn repl
         return bx_fail(err, BOXLITE_E_INTERNAL, "QMP: the command is too long");
     }
     ssize_t sent = send(q->fd, line, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent != n) {
+    /* A QEMU that has just ended: the reader comes upon the end by itself, and its exit tells why. */
+    bool peer_gone = sent < 0 && (errno == EPIPE || errno == ECONNRESET);
+    if (sent != n && !peer_gone) {
         return bx_fail_errno(err, BOXLITE_E_ENGINE, sent < 0 ? errno : EAGAIN, "QMP: sending %s",
                              name);
     }
