@@ -302,6 +302,7 @@ int bx_store_open(const struct bx_home *home, struct bx_store **ret, boxlite_err
      * so as well, and gives its -wal and -shm files the mode of the database. */
     _cleanup_close_ int made =
         openat(home->fd, "boxlite.db", O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)made;
     r = sqlite3_open_v2(s->path, &s->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                             SQLITE_OPEN_EXRESCODE,
