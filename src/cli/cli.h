@@ -35,6 +35,8 @@ struct cli_command {
 
 /* Opens the home directory, once. 0, or an exit status after telling why not. */
 int cli_open(void);
+/* The same without telling: 0, or the error's code. */
+int cli_try_open(boxlite_error **err);
 void cli_close(void);
 /* A list of operands handled one by one: errors are told and do not end it. Returns the exit status. */
 int cli_each(const struct cli_list *operands, int (*fn)(const char *name));

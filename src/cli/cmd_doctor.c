@@ -5,6 +5,8 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 
+#define CHECKS_MAX 64
+
 static const struct cli_column columns[] = {
     {"CHECK", "name"},
     {"STATUS", "status"},
@@ -19,60 +21,86 @@ static const char *status_name(int status)
     return status >= 0 && status < 3 ? names[status] : "unknown";
 }
 
-static void print_checks(const boxlite_report *report)
+struct check {
+    const char *name, *detail, *advice;
+    int status;
+};
+
+static void print_checks(const struct check *checks, size_t n)
 {
     static const char *const marks[] = {"ok  ", "warn", "FAIL"};
 
-    for (size_t i = 0; i < boxlite_report_count(report); i++) {
-        int status = boxlite_report_status(report, i);
-        const char *advice = boxlite_report_advice(report, i);
+    for (size_t i = 0; i < n; i++) {
+        int status = checks[i].status;
 
-        printf("[%s] %s: %s\n", status >= 0 && status < 3 ? marks[status] : "?",
-               boxlite_report_name(report, i), boxlite_report_detail(report, i));
-        if (advice && status != BOXLITE_CHECK_OK) {
-            printf("       -> %s\n", advice);
+        printf("[%s] %s: %s\n", status >= 0 && status < 3 ? marks[status] : "?", checks[i].name,
+               checks[i].detail);
+        if (checks[i].advice && status != BOXLITE_CHECK_OK) {
+            printf("       -> %s\n", checks[i].advice);
         }
     }
 }
 
-static int print_json(const boxlite_report *report)
+static int print_json(const struct check *checks, size_t n)
 {
     struct cli_table t;
     int status;
 
     cli_table_init(&t, columns, CLI_COUNT(columns));
-    for (size_t i = 0; i < boxlite_report_count(report); i++) {
-        cli_cell_text(&t, boxlite_report_name(report, i));
-        cli_cell_text(&t, status_name(boxlite_report_status(report, i)));
-        cli_cell_text(&t, boxlite_report_detail(report, i));
-        cli_cell_text(&t, boxlite_report_advice(report, i));
+    for (size_t i = 0; i < n; i++) {
+        cli_cell_text(&t, checks[i].name);
+        cli_cell_text(&t, status_name(checks[i].status));
+        cli_cell_text(&t, checks[i].detail);
+        cli_cell_text(&t, checks[i].advice);
     }
     status = cli_table_print(&t, 0);
     cli_table_done(&t);
     return status;
 }
 
+static int print(const struct check *checks, size_t n)
+{
+    int status = 0;
+
+    if (cli_want_json()) {
+        status = print_json(checks, n);
+    } else {
+        print_checks(checks, n);
+    }
+    for (size_t i = 0; !status && i < n; i++) {
+        status = checks[i].status == BOXLITE_CHECK_FAIL ? CLI_EXIT_CHECK : 0;
+    }
+    return status;
+}
+
+/* A home that cannot be opened is the first thing that a doctor must tell of. */
+static int print_bad_home(const boxlite_error *err)
+{
+    struct check check = {"home", boxlite_error_message(err), boxlite_error_hint(err),
+                          BOXLITE_CHECK_FAIL};
+    return print(&check, 1);
+}
+
 static int run(const struct cli_list *operands)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_report_ boxlite_report *report = NULL;
-    int status = cli_open();
+    struct check checks[CHECKS_MAX];
+    size_t n;
 
-    if (status) {
-        return status;
+    if (cli_try_open(&err) < 0) {
+        return print_bad_home(err);
     }
     if (boxlite_doctor(cli.rt, &report, &err) < 0) {
         return cli_fail(&err, NULL);
     }
-    if (cli_want_json()) {
-        status = print_json(report);
-    } else {
-        print_checks(report);
+    n = boxlite_report_count(report);
+    n = n < CHECKS_MAX ? n : CHECKS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        checks[i] = (struct check){boxlite_report_name(report, i), boxlite_report_detail(report, i),
+                                   boxlite_report_advice(report, i), boxlite_report_status(report, i)};
     }
-    for (size_t i = 0; !status && i < boxlite_report_count(report); i++) {
-        status = boxlite_report_status(report, i) == BOXLITE_CHECK_FAIL ? CLI_EXIT_CHECK : 0;
-    }
-    return status;
+    return print(checks, n);
 }
 
 static const struct cli_option *const sets[] = {cli_format_options, NULL};

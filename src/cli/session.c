@@ -18,9 +18,8 @@ static void log_line(void *data, int level, const char *area, const char *messag
     fprintf(stderr, "%s: %s: %s\n", level >= 0 && level < 4 ? names[level] : "log", area, message);
 }
 
-int cli_open(void)
+int cli_try_open(boxlite_error **err)
 {
-    _cleanup_error_ boxlite_error *err = NULL;
     boxlite_runtime_options o;
 
     if (cli.rt) {
@@ -33,10 +32,13 @@ int cli_open(void)
         o.log_level = BOXLITE_LOG_DEBUG;
     }
     o.progress = cli_progress_report;
-    if (boxlite_runtime_new(&o, &cli.rt, &err) < 0) {
-        return cli_fail(&err, NULL);
-    }
-    return 0;
+    return boxlite_runtime_new(&o, &cli.rt, err);
+}
+
+int cli_open(void)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    return cli_try_open(&err) < 0 ? cli_fail(&err, NULL) : 0;
 }
 
 void cli_close(void)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong in the world: each is told clearly, and the next command works."""
+import json
 import os
 import pathlib
 import shutil
@@ -242,3 +243,12 @@ def test_long_home_path(own, tmp_path):
     finally:
         moved.remove_all()
         assert_nothing_left(moved.home)
+
+
+def test_doctor_tells_of_a_home_that_cannot_be_opened(tmp_path):
+    (tmp_path / "home").write_text("")
+    cli = Cli(tmp_path / "home")
+    done = cli.run("doctor")
+    assert done.returncode == 1 and done.stdout.startswith("[FAIL] home: ") and "-> " in done.stdout
+    rows = json.loads(cli.run("doctor", "--json").stdout)
+    assert rows[0]["name"] == "home" and rows[0]["status"] == "failed" and rows[0]["advice"]
