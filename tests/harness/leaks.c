@@ -146,7 +146,7 @@ void harness_children_kill(void)
 
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
 /* libsquashfs 1.2 does not free a block that is under way when writing fails (its block processor, on a full disk). */
-const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void) __attribute__((visibility("default")));
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libsquashfs.so\n";

@@ -81,7 +81,7 @@ TEST(full_machine)
         "-device", "virtio-blk-device,drive=disk1,werror=report,rerror=report",
         "-object", "rng-builtin,id=rng", "-device", "virtio-rng-device,rng=rng",
         "-kernel", "/proc/self/fd/7", "-initrd", "/proc/self/fd/8",
-        "-append", "console=ttyS0 quiet panic=-1 reboot=t cryptomgr.notests 8250.nr_uarts=1 "
+        "-append", "console=ttyS0 quiet panic=-1 reboot=t rcupdate.rcu_expedited=1 cryptomgr.notests 8250.nr_uarts=1 "
                    "random.trust_cpu=on noreplace-smp tsc=reliable tsc_early_khz=2100000 "
                    "boxlite.x=1, 2",
     };

@@ -52,7 +52,8 @@ static const char machine[] =
 static const char sandbox[] =
     "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 static const char kernel_words[] =
-    "console=ttyS0 quiet panic=-1 reboot=t cryptomgr.notests 8250.nr_uarts=1 random.trust_cpu=on ";
+    "console=ttyS0 quiet panic=-1 reboot=t rcupdate.rcu_expedited=1 cryptomgr.notests "
+    "8250.nr_uarts=1 random.trust_cpu=on ";
 
 /* The vector and its first failure, so that the list of arguments reads as one. */
 struct out {
