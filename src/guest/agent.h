@@ -40,6 +40,7 @@ struct agent {
     int late_go;  /* see boot_modules_later() */
     int late_pid; /* pidfd of that process */
     struct bx_source *late_source;
+    struct bx_source *late_timer;
     bool configured;
     char *hostname;
     struct exec *execs; /* running */

@@ -31,6 +31,9 @@
 
 #define PORT_WAIT_MS 10000
 #define LAST_WORDS_MS 1000
+/* Loading a module holds the processor for tens of milliseconds under emulation, whatever the loader's priority: the
+ * first command goes first. */
+#define LATE_MODULES (2 * BX_SEC)
 #define MSG_SMALL 65536
 
 void agent_say(const char *fmt, ...)
@@ -128,7 +131,9 @@ static int on_configure(struct agent *a, const struct bx_msg *msg)
     a->hostname = steal_ptr(&cfg.hostname);
     a->configured = true;
     send_ready(a);
-    bx_close(&a->late_go);
+    if (a->late_timer) {
+        bx_source_set_deadline(a->late_timer, bx_now_mono() + LATE_MODULES);
+    }
     return 0;
 }
 
@@ -282,10 +287,17 @@ static void on_late_end(void *data, const siginfo_t *status)
     bx_close(&a->modules);
 }
 
+static void on_late_time(void *data)
+{
+    struct agent *a = data;
+    bx_close(&a->late_go); /* the word to go */
+}
+
 static void prepare_late_modules(struct agent *a)
 {
     a->late_pid = boot_modules_later(a->modules, &a->late_go);
     if (a->late_pid < 0 ||
+        bx_loop_add_timer(a->loop, BX_NEVER, on_late_time, a, &a->late_timer) < 0 ||
         bx_loop_add_child(a->loop, a->late_pid, on_late_end, a, &a->late_source) < 0) {
         agent_say("cannot load further modules: %s", strerror(errno));
     }

@@ -164,7 +164,8 @@ void boot_protect_self(void)
     if (fd < 0 || bx_write_full(fd, "-1000", 5) < 0) {
         agent_say("oom_score_adj: %s", strerror(errno));
     }
-    if (mlockall(MCL_CURRENT | MCL_FUTURE) < 0) {
+    /* The program itself lies in the initramfs, which is never reclaimed; what is touched later is locked when it is. */
+    if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) < 0) {
         agent_say("mlockall: %s", strerror(errno));
     }
 }
