@@ -61,7 +61,7 @@ static double run(boxlite_box *box, const char *const *argv, size_t argc, boxlit
 int main(int argc, char **argv)
 {
     const char *true_argv[] = {"/bin/true"};
-    const char *head_argv[] = {"head", "-c", NULL, "/dev/zero"};
+    const char *dd_argv[] = {"dd", "if=/dev/zero", "bs=1M", NULL, "status=none"};
     boxlite_exec_result result = {.struct_size = sizeof(result)};
     boxlite_error *err = NULL;
     boxlite_runtime *rt = NULL;
@@ -88,10 +88,10 @@ int main(int argc, char **argv)
         guest += (double)result.wall_us;
     }
     qsort(took, (size_t)rounds, sizeof(*took), compare);
-    snprintf(size, sizeof(size), "%sM", argv[3]);
-    head_argv[2] = size;
+    snprintf(size, sizeof(size), "count=%s", argv[3]);
+    dd_argv[3] = size;
     start = now_us();
-    bytes = run(box, head_argv, 4, &result, &err);
+    bytes = run(box, dd_argv, 5, &result, &err);
     if (bytes < 0) {
         return die(err);
     }
