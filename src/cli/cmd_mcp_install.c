@@ -20,8 +20,8 @@
 #define NAME "boxlite"
 #define TABLE "[mcp_servers." NAME
 
-CLI_DEFINE_CLEANUP(json_t *, json_decref, cleanup_json);
-#define _cleanup_json_ CLI_CLEANUP(cleanup_json)
+BX_DEFINE_CLEANUP(json_t *, json_decref, cleanup_json);
+#define _cleanup_json_ _cleanup_(cleanup_json)
 
 static struct {
     bool project, remove, print;

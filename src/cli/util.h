@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * util.h: the few helpers that every file of the command line needs. The program uses the public interface and libc
- * only, so it has its own. Memory: a command that cannot allocate ends the program (cli_die_memory); there is nothing
+ * only (and the cleanup macros, which have no symbols), so it has its own. Memory: a command that cannot allocate ends the program (cli_die_memory); there is nothing
  * sensible left to do, and the library, which must not do that, is not involved.
  */
 #ifndef CLI_UTIL_H
@@ -15,58 +15,33 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 #define CLI_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define CLI_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define CLI_CLEANUP(f) __attribute__((cleanup(f)))
+BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, cli_cleanup_error);
+BX_DEFINE_CLEANUP(boxlite_box *, boxlite_box_free, cli_cleanup_box);
+BX_DEFINE_CLEANUP(boxlite_exec *, boxlite_exec_free, cli_cleanup_exec);
+BX_DEFINE_CLEANUP(boxlite_image *, boxlite_image_free, cli_cleanup_image);
+BX_DEFINE_CLEANUP(boxlite_image_list *, boxlite_image_list_free, cli_cleanup_image_list);
+BX_DEFINE_CLEANUP(boxlite_image_config *, boxlite_image_config_free, cli_cleanup_image_config);
+BX_DEFINE_CLEANUP(boxlite_kernel_list *, boxlite_kernel_list_free, cli_cleanup_kernel_list);
+BX_DEFINE_CLEANUP(boxlite_box_list *, boxlite_box_list_free, cli_cleanup_box_list);
+BX_DEFINE_CLEANUP(boxlite_box_options *, boxlite_box_options_free, cli_cleanup_box_options);
+BX_DEFINE_CLEANUP(boxlite_exec_options *, boxlite_exec_options_free, cli_cleanup_exec_options);
+BX_DEFINE_CLEANUP(boxlite_report *, boxlite_report_free, cli_cleanup_report);
 
-#define CLI_DEFINE_CLEANUP(type, func, name)                                                       \
-    static inline void name(type *p)                                                               \
-    {                                                                                              \
-        if (*p) {                                                                                  \
-            func(*p);                                                                              \
-        }                                                                                          \
-    }                                                                                              \
-    struct cli_swallow_semicolon
-
-static inline void cli_cleanup_free(void *p)
-{
-    free(*(void **)p);
-}
-
-static inline void cli_cleanup_close(const int *fd)
-{
-    if (*fd >= 0) {
-        (void)close(*fd);
-    }
-}
-
-CLI_DEFINE_CLEANUP(FILE *, fclose, cli_cleanup_fclose);
-CLI_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, cli_cleanup_error);
-CLI_DEFINE_CLEANUP(boxlite_box *, boxlite_box_free, cli_cleanup_box);
-CLI_DEFINE_CLEANUP(boxlite_exec *, boxlite_exec_free, cli_cleanup_exec);
-CLI_DEFINE_CLEANUP(boxlite_image *, boxlite_image_free, cli_cleanup_image);
-CLI_DEFINE_CLEANUP(boxlite_image_list *, boxlite_image_list_free, cli_cleanup_image_list);
-CLI_DEFINE_CLEANUP(boxlite_image_config *, boxlite_image_config_free, cli_cleanup_image_config);
-CLI_DEFINE_CLEANUP(boxlite_kernel_list *, boxlite_kernel_list_free, cli_cleanup_kernel_list);
-CLI_DEFINE_CLEANUP(boxlite_box_list *, boxlite_box_list_free, cli_cleanup_box_list);
-CLI_DEFINE_CLEANUP(boxlite_box_options *, boxlite_box_options_free, cli_cleanup_box_options);
-CLI_DEFINE_CLEANUP(boxlite_exec_options *, boxlite_exec_options_free, cli_cleanup_exec_options);
-CLI_DEFINE_CLEANUP(boxlite_report *, boxlite_report_free, cli_cleanup_report);
-
-#define _cleanup_free_ CLI_CLEANUP(cli_cleanup_free)
-#define _cleanup_close_ CLI_CLEANUP(cli_cleanup_close)
-#define _cleanup_fclose_ CLI_CLEANUP(cli_cleanup_fclose)
-#define _cleanup_error_ CLI_CLEANUP(cli_cleanup_error)
-#define _cleanup_box_ CLI_CLEANUP(cli_cleanup_box)
-#define _cleanup_exec_ CLI_CLEANUP(cli_cleanup_exec)
-#define _cleanup_image_ CLI_CLEANUP(cli_cleanup_image)
-#define _cleanup_image_list_ CLI_CLEANUP(cli_cleanup_image_list)
-#define _cleanup_image_config_ CLI_CLEANUP(cli_cleanup_image_config)
-#define _cleanup_kernel_list_ CLI_CLEANUP(cli_cleanup_kernel_list)
-#define _cleanup_box_list_ CLI_CLEANUP(cli_cleanup_box_list)
-#define _cleanup_box_options_ CLI_CLEANUP(cli_cleanup_box_options)
-#define _cleanup_exec_options_ CLI_CLEANUP(cli_cleanup_exec_options)
-#define _cleanup_report_ CLI_CLEANUP(cli_cleanup_report)
+#define _cleanup_error_ _cleanup_(cli_cleanup_error)
+#define _cleanup_box_ _cleanup_(cli_cleanup_box)
+#define _cleanup_exec_ _cleanup_(cli_cleanup_exec)
+#define _cleanup_image_ _cleanup_(cli_cleanup_image)
+#define _cleanup_image_list_ _cleanup_(cli_cleanup_image_list)
+#define _cleanup_image_config_ _cleanup_(cli_cleanup_image_config)
+#define _cleanup_kernel_list_ _cleanup_(cli_cleanup_kernel_list)
+#define _cleanup_box_list_ _cleanup_(cli_cleanup_box_list)
+#define _cleanup_box_options_ _cleanup_(cli_cleanup_box_options)
+#define _cleanup_exec_options_ _cleanup_(cli_cleanup_exec_options)
+#define _cleanup_report_ _cleanup_(cli_cleanup_report)
 
 /* A list of borrowed strings. */
 struct cli_list {
