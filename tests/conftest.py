@@ -84,19 +84,40 @@ def box_processes(owner):
     return [p for p in found if p.name.startswith(ENGINES)]
 
 
+def _read(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def _names_home(pid, boxes):
+    """By what an ordinary user may read of a supervisor or an engine: a box' lock names its supervisor, an engine has
+    the box' id among its arguments."""
+    if any(_read(box / "lock").split()[:1] == [str(pid).encode()] for box in boxes):
+        return True
+    arguments = _read(f"/proc/{pid}/cmdline").split(b"\0")
+    return any(box.name.encode() in arguments for box in boxes)
+
+
+def _holds_home(pid, inside):
+    """By its open files, which only root may read of processes that are not dumpable."""
+    try:
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(link.startswith(inside) or link == inside[:-1] for link in links)
+
+
 def home_processes(home):
-    """Supervisors and engines of boxes of a home, whoever started them: they hold files of it open."""
-    found, inside = [], os.path.realpath(home) + "/"
-    for p in processes():
-        if not p.name.startswith(ENGINES):
-            continue
-        try:
-            links = [os.readlink(f"/proc/{p.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{p.pid}/fd")]
-        except OSError:
-            continue
-        if any(link.startswith(inside) or link == inside[:-1] for link in links):
-            found.append(p)
-    return found
+    """Supervisors and engines of boxes of a home, whoever started them."""
+    inside = os.path.realpath(home) + "/"
+    try:
+        boxes = list((pathlib.Path(home) / "boxes").iterdir())
+    except OSError:
+        boxes = []
+    return [p for p in processes() if p.name.startswith(ENGINES) and
+            (_holds_home(p.pid, inside) or _names_home(p.pid, boxes))]
 
 
 # ---- The command line

@@ -231,7 +231,9 @@ def test_terminal_of_a_shell(vm, box):
 
 def test_keys_of_a_terminal_go_to_the_command(vm, box):
     t = Terminal(vm, "exec", "-it", box, "python3", "-c",
-                 "try:\n print('ready'); input()\nexcept KeyboardInterrupt:\n print('interrupted')")
+                 # no input(): a signal that comes just before it blocks would not be seen
+                 "import time\ntry:\n print('ready')\n while True: time.sleep(0.05)\n"
+                 "except KeyboardInterrupt:\n print('interrupted')")
     t.expect(rb"ready\r\n")
     t.type(b"\x03")
     t.expect(rb"interrupted\r\n")

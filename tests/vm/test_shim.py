@@ -139,6 +139,8 @@ def test_statistics(client):
 
 
 def test_the_shim_is_small(shared, client):
+    if os.geteuid() != 0:
+        pytest.skip("the maps of a process that is not dumpable are root's to read")
     with open(f"/proc/{shared.shim.pid}/smaps_rollup") as f:
         pss = next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
     assert pss <= 4096, f"{pss} KiB"
