@@ -501,6 +501,13 @@ BOXLITE_API int boxlite_box_copy_in_tar(boxlite_box *box, int fd, const char *gu
                                         boxlite_error **err);
 BOXLITE_API int boxlite_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd,
                                          boxlite_error **err);
+/* The same as commands of the caller's loop: `in` takes the tar stream on its standard input, `out`
+ * gives one as its standard output; what went wrong is on standard error, and the exit code is not 0
+ * then. What comes out of a box is not to be trusted: names, links and sizes are the guest's. */
+BOXLITE_API int boxlite_box_exec_tar_in(boxlite_box *box, const char *guest_dir,
+                                        boxlite_exec **ret, boxlite_error **err);
+BOXLITE_API int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_path,
+                                         boxlite_exec **ret, boxlite_error **err);
 
 #ifdef __cplusplus
 }

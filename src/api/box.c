@@ -204,3 +204,21 @@ int boxlite_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, b
     bx_need(guest_path, err);
     return bx_box_copy_out_tar(box, guest_path, fd, err);
 }
+
+int boxlite_box_exec_tar_in(boxlite_box *box, const char *guest_dir, boxlite_exec **ret,
+                            boxlite_error **err)
+{
+    bx_need(box, err);
+    bx_need(guest_dir, err);
+    bx_need(ret, err);
+    return bx_box_exec_tar(box, true, guest_dir, ret, err);
+}
+
+int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_path, boxlite_exec **ret,
+                             boxlite_error **err)
+{
+    bx_need(box, err);
+    bx_need(guest_path, err);
+    bx_need(ret, err);
+    return bx_box_exec_tar(box, false, guest_path, ret, err);
+}

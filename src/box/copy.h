@@ -24,6 +24,9 @@ int bx_box_copy_out(boxlite_box *box, const char *guest_path, const char *host_p
                     boxlite_error **err);
 int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_error **err);
 int bx_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, boxlite_error **err);
+/* The built-in command itself, for a caller with a loop of its own. */
+int bx_box_exec_tar(boxlite_box *box, bool input, const char *path, boxlite_exec **ret,
+                    boxlite_error **err);
 
 /* ---- Inside ---------------------------------------------------------------------------------- */
 

@@ -10,13 +10,14 @@
 
 #include "base/error.h"
 #include "box/copy.h"
+#include "box/options.h"
 #include "wire/proto.h"
 
 #define COMPLAINTS_MAX 1024u
 #define CHUNK 4096u
 
-int bx_copy_start(boxlite_box *box, bool input, const char *arg, struct bx_copy *ret,
-                  boxlite_error **err)
+static int start(boxlite_box *box, bool input, const char *arg, boxlite_exec **ret,
+                 boxlite_error **err)
 {
     char *const argv[] = {(char *)arg, NULL};
     struct bx_exec_spec spec = {
@@ -26,9 +27,22 @@ int bx_copy_start(boxlite_box *box, bool input, const char *arg, struct bx_copy 
         .flags = input ? BX_EXEC_STDIN : 0,
         .builtin = (char *)(input ? "tar-in" : "tar-out"),
     };
+    return bx_exec_start(box, &spec, ret, err);
+}
+
+int bx_box_exec_tar(boxlite_box *box, bool input, const char *path, boxlite_exec **ret,
+                    boxlite_error **err)
+{
+    int r = bx_check_guest_path(input ? "guest_dir" : "guest_path", path, err);
+    return r < 0 ? r : start(box, input, path, ret, err);
+}
+
+int bx_copy_start(boxlite_box *box, bool input, const char *arg, struct bx_copy *ret,
+                  boxlite_error **err)
+{
     *ret = (struct bx_copy){.complaints = BX_BUF_INIT(COMPLAINTS_MAX),
                             .what = input ? "tar-in" : "tar-out"};
-    return bx_exec_start(box, &spec, &ret->exec, err);
+    return start(box, input, arg, &ret->exec, err);
 }
 
 void bx_copy_done(struct bx_copy *c)

@@ -236,6 +236,8 @@ TEST(no_box)
     REFUSED(box is, boxlite_box_copy_out(NULL, "/x", "y", ERR));
     REFUSED(box is, boxlite_box_copy_in_tar(NULL, 0, "/y", ERR));
     REFUSED(box is, boxlite_box_copy_out_tar(NULL, "/x", 1, ERR));
+    REFUSED(box is, boxlite_box_exec_tar_in(NULL, "/x", NULL, ERR));
+    REFUSED(box is, boxlite_box_exec_tar_out(NULL, "/x", NULL, ERR));
     ASSERT(!exec && !text);
     boxlite_exec_options_free(o);
 }

@@ -191,6 +191,53 @@ TEST_FOR(big_files_and_streams, 60)
     leave(&p);
 }
 
+/* Reads all that a command writes; its result. */
+static int drain(boxlite_exec *exec, char *data, size_t size, size_t *ret)
+{
+    boxlite_exec_result result = {.struct_size = sizeof(result)};
+    ssize_t n;
+    *ret = 0;
+    while ((n = boxlite_exec_read(exec, BOXLITE_STDOUT, data + *ret, size - *ret, NULL)) != 0) {
+        if (n > 0) {
+            *ret += (size_t)n;
+        } else {
+            ASSERT_EQ(n, BOXLITE_E_AGAIN);
+            ASSERT_OK(boxlite_exec_poll(exec, BOXLITE_EXEC_STDOUT, 20000, ERR));
+        }
+    }
+    ASSERT_OK(boxlite_exec_wait(exec, 20000, &result, ERR));
+    return result.exit_code;
+}
+
+TEST(archives_are_commands_of_the_callers_loop)
+{
+    static char tar[1 << 16];
+    struct place p = enter();
+    boxlite_exec *exec = NULL;
+    size_t len, none;
+
+    put(at(p.guest, "one"), "the one");
+    ASSERT_OK(mkdir(at(p.guest, "to"), 0755));
+    ASSERT_OK(boxlite_box_exec_tar_out(p.box, at(p.guest, "one"), &exec, ERR));
+    ASSERT_EQ(drain(exec, tar, sizeof(tar), &len), 0);
+    boxlite_exec_free(exec);
+    ASSERT_OK(boxlite_box_exec_tar_in(p.box, at(p.guest, "to"), &exec, ERR));
+    ASSERT_OK(boxlite_exec_poll(exec, BOXLITE_EXEC_STDIN, 20000, ERR));
+    ASSERT_EQ(boxlite_exec_write(exec, tar, len, ERR), (ssize_t)len);
+    ASSERT_OK(boxlite_exec_close_stdin(exec, ERR));
+    ASSERT_EQ(drain(exec, tar, sizeof(tar), &none), 0);
+    boxlite_exec_free(exec);
+    holds(at(p.guest, "to/one"), "the one");
+    ASSERT_OK(boxlite_box_exec_tar_out(p.box, at(p.guest, "absent"), &exec, ERR));
+    ASSERT_GT(drain(exec, tar, sizeof(tar), &none), 0);
+    ASSERT_GT(boxlite_exec_read(exec, BOXLITE_STDERR, tar, sizeof(tar), ERR), 0);
+    boxlite_exec_free(exec);
+    exec = NULL;
+    ASSERT_FAILS(BOXLITE_E_INVALID, boxlite_box_exec_tar_in(p.box, "relative", &exec, ERR));
+    ASSERT_NULL(exec);
+    leave(&p);
+}
+
 TEST(a_copy_that_fails_in_the_box_says_why)
 {
     struct place p = enter();
