@@ -304,10 +304,18 @@ BOXLITE_API int boxlite_box_options_set_auto_remove(boxlite_box_options *o, int 
 /* A detached box outlives its starter; an attached one (default) ends with it, even by kill -9. */
 BOXLITE_API int boxlite_box_options_set_detached(boxlite_box_options *o, int on,
                                                  boxlite_error **err);
-/* Shares a host folder. UNSUPPORTED in this version. */
+/* Shares a folder or a single file of this host with the box, at the absolute path `guest`, writable
+ * unless read_only. Changes are seen on both sides; what the box makes belongs to the calling user.
+ * host: relative paths are taken from the working directory, links are followed now. NOT_FOUND: host
+ * does not exist; INVALID: neither folder nor plain file, a guest path that is taken or not allowed. */
 BOXLITE_API int boxlite_box_options_add_volume(boxlite_box_options *o, const char *host,
                                                const char *guest, int read_only,
                                                boxlite_error **err);
+/* Gives the box a folder of this host to work in: it sees the files and may change them, but what it
+ * writes stays on its own disk and the host's folder is never touched. guest NULL: at the folder's
+ * own path. Errors as for a volume. */
+BOXLITE_API int boxlite_box_options_add_workspace(boxlite_box_options *o, const char *host,
+                                                  const char *guest, boxlite_error **err);
 
 /* ---- Boxes ----------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "box/mounts.h"
 #include "disk/upper.h"
 #include "wire/proto.h"
 
@@ -233,10 +234,15 @@ int boxlite_box_options_add_volume(boxlite_box_options *o, const char *host, con
     bx_need(o, err);
     bx_need(host, err);
     bx_need(guest, err);
-    (void)read_only;
-    bx_fail(err, BOXLITE_E_UNSUPPORTED, "volume: this version cannot share host folders");
-    bx_hint(err, "copy files in and out instead (boxlite cp)");
-    return BOXLITE_E_UNSUPPORTED;
+    return bx_mount_add(&o->mounts, BX_MOUNT_SHARE, host, guest, read_only != 0, err);
+}
+
+int boxlite_box_options_add_workspace(boxlite_box_options *o, const char *host, const char *guest,
+                                      boxlite_error **err)
+{
+    bx_need(o, err);
+    bx_need(host, err);
+    return bx_mount_add(&o->mounts, BX_MOUNT_WORKSPACE, host, guest, false, err);
 }
 
 /* ---- Commands -------------------------------------------------------------------------------- */

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/random.h"
 #include "box/box.h"
+#include "box/mounts.h"
 #include "box/options.h"
 #include "disk/upper.h"
 
@@ -51,7 +52,12 @@ static int check_host(const boxlite_runtime *rt, const boxlite_box_options *o, b
                 o->kernel ? " --name " : "", o->kernel ? kernel : "");
         return r;
     }
-    return 0;
+    if (o->mounts.n > 0) {
+        bx_fail(err, BOXLITE_E_UNSUPPORTED, "volume: this version cannot share host folders");
+        bx_hint(err, "copy files in and out instead (boxlite cp)");
+        return BOXLITE_E_UNSUPPORTED;
+    }
+    return bx_mounts_check(&o->mounts, rt->home->path, err);
 }
 
 /* ---- Image and options put together ---------------------------------------------------------- */
@@ -105,6 +111,9 @@ static int merge(const boxlite_box_options *o, const struct bx_image_run *run,
     if (r == -E2BIG) {
         return bx_fail(err, BOXLITE_E_INVALID,
                        "image and options have too many variables or arguments");
+    }
+    for (size_t i = 0; r == 0 && i < o->mounts.n; i++) {
+        r = bx_box_mount_add(&c->mounts, (const struct bx_box_mount *)o->mounts.v + i);
     }
     if (r < 0) {
         return bx_fail_oom(err);

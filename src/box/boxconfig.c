@@ -71,9 +71,39 @@ static bool is_not_empty(const char *s)
     return *s != '\0';
 }
 
+static bool is_mount_kind(const char *s)
+{
+    return bx_streq(s, BX_MOUNT_SHARE) || bx_streq(s, BX_MOUNT_WORKSPACE);
+}
+
+/* As bx_mount_guest_path() makes them: absolute, no part empty, "." or "..", not the root. */
+static bool is_absolute(const char *s)
+{
+    return s[0] == '/' && is_below(s + 1);
+}
+
+static bool is_host_path(const char *s)
+{
+    return bx_streq(s, "/") || is_absolute(s);
+}
+
 /* ---- config.json */
 
-#define F(k, t, ...) {.key = #k, .type = BX_REC_##t, .offset = offsetof(REC, k), __VA_ARGS__}
+#define F(k, t, ...)                                                                               \
+    {                                                                                              \
+        .key = #k, .type = BX_REC_##t, .offset = offsetof(REC, k), __VA_ARGS__                     \
+    }
+
+#define REC struct bx_box_mount
+static const struct bx_rec_field mount_fields[] = {
+    F(kind, STR, .ok = is_mount_kind),
+    F(host, STR, .ok = is_host_path),
+    F(guest, STR, .ok = is_absolute),
+    F(read_only, BOOL),
+};
+#undef REC
+static const struct bx_rec_table mount_table = {mount_fields, BX_ARRAY_SIZE(mount_fields),
+                                                sizeof(struct bx_box_mount)};
 
 #define REC struct bx_box_config
 static const struct bx_rec_field config_fields[] = {
@@ -103,13 +133,33 @@ static const struct bx_rec_field config_fields[] = {
     F(rows, U16, .max = UINT16_MAX),
     F(cols, U16, .max = UINT16_MAX),
     F(stdin_open, BOOL),
+    F(mounts, LIST, .item = &mount_table, .optional = true, .max = BX_BOX_MOUNTS_MAX),
 };
 #undef REC
-static const struct bx_rec_table config_table = {config_fields, BX_ARRAY_SIZE(config_fields)};
+static const struct bx_rec_table config_table = {config_fields, BX_ARRAY_SIZE(config_fields),
+                                                 sizeof(struct bx_box_config)};
 
 void bx_box_config_done(struct bx_box_config *c)
 {
     bx_rec_done(&config_table, c);
+}
+
+int bx_box_mount_add(struct bx_rec_list *list, const struct bx_box_mount *m)
+{
+    struct bx_box_mount copy = {strdup(m->kind), strdup(m->host), strdup(m->guest), m->read_only};
+    struct bx_box_mount *v = realloc(list->v, (list->n + 1) * sizeof(copy));
+    list->v = v ? v : list->v;
+    if (!v || !copy.kind || !copy.host || !copy.guest) {
+        bx_rec_done(&mount_table, &copy);
+        return -ENOMEM;
+    }
+    v[list->n++] = copy;
+    return 0;
+}
+
+void bx_box_mounts_done(struct bx_rec_list *list)
+{
+    bx_rec_list_done(&mount_table, list);
 }
 
 char *bx_box_config_text(const struct bx_box_config *c)
@@ -161,7 +211,8 @@ static const struct bx_rec_field exit_fields[] = {
     F(hint, STR, .optional = true, .max = EXIT_MAX / 4),
 };
 #undef REC
-static const struct bx_rec_table exit_table = {exit_fields, BX_ARRAY_SIZE(exit_fields)};
+static const struct bx_rec_table exit_table = {exit_fields, BX_ARRAY_SIZE(exit_fields),
+                                               sizeof(struct bx_box_exit)};
 
 void bx_box_exit_done(struct bx_box_exit *e)
 {
@@ -188,17 +239,14 @@ int bx_box_exit_read(int box_fd, struct bx_box_exit *ret, boxlite_error **err)
 
 #define REC struct bx_exec_exit
 static const struct bx_rec_field result_fields[] = {
-    F(code, I32, .max = 255),
-    F(signal, I32, .max = 64),
-    F(flags, U32, .max = UINT32_MAX),
-    F(wall_us, U64, .max = U63_MAX),
-    F(user_us, U64, .max = U63_MAX),
-    F(system_us, U64, .max = U63_MAX),
-    F(max_rss, U64, .max = U63_MAX),
-    F(failure, STR, .optional = true),
+    F(code, I32, .max = 255),         F(signal, I32, .max = 64),
+    F(flags, U32, .max = UINT32_MAX), F(wall_us, U64, .max = U63_MAX),
+    F(user_us, U64, .max = U63_MAX),  F(system_us, U64, .max = U63_MAX),
+    F(max_rss, U64, .max = U63_MAX),  F(failure, STR, .optional = true),
 };
 #undef REC
-static const struct bx_rec_table result_table = {result_fields, BX_ARRAY_SIZE(result_fields)};
+static const struct bx_rec_table result_table = {result_fields, BX_ARRAY_SIZE(result_fields),
+                                                 sizeof(struct bx_exec_exit)};
 
 void bx_exec_exit_done(struct bx_exec_exit *e)
 {

@@ -32,11 +32,27 @@
 #include <stdint.h>
 
 #include "base/str.h"
+#include "box/record.h"
 
 #define BX_BOX_CPUS_MAX 64u
 #define BX_BOX_MEMORY_MIN (128ull << 20)
 #define BX_BOX_MEMORY_MAX (1ull << 42)
 #define BX_BOX_DISK_DEFAULT (10ull << 30)
+
+#define BX_BOX_MOUNTS_MAX 128u
+
+/* A folder or file of the host in the box. A workspace is a read-only share with an overlay over
+ * it: what the box writes lies on its own disk, in BX_WORKSPACE_UPPER of its file system, N being
+ * the mount's place in the list. */
+#define BX_MOUNT_SHARE "share"
+#define BX_MOUNT_WORKSPACE "workspace"
+#define BX_WORKSPACE_UPPER "ws/%zu/upper"
+struct bx_box_mount {
+    char *kind;  /* BX_MOUNT_* */
+    char *host;  /* absolute, without links */
+    char *guest; /* absolute, normal */
+    bool read_only;
+};
 
 struct bx_box_config {
     char *id, *name, *hostname;
@@ -48,9 +64,10 @@ struct bx_box_config {
     uint64_t memory, disk;
     int network; /* BOXLITE_NETWORK_* */
     bool auto_remove, detached;
-    uint64_t timeout_ms;   /* 0: none */
-    int64_t created;       /* seconds */
-    struct bx_strv labels; /* "name=value" */
+    uint64_t timeout_ms;       /* 0: none */
+    int64_t created;           /* seconds */
+    struct bx_strv labels;     /* "name=value" */
+    struct bx_rec_list mounts; /* of struct bx_box_mount */
     /* defaults of every command in this box: image config with the options' over it */
     struct bx_strv env; /* NAME=VALUE */
     char *workdir, *user, *stop_signal;
@@ -67,6 +84,14 @@ int bx_box_config_read(int box_fd, struct bx_box_config *ret,
                        boxlite_error **err); /* checks all bounds */
 char *bx_box_config_text(
     const struct bx_box_config *c); /* JSON, caller frees, NULL: out of memory */
+
+static inline const struct bx_box_mount *bx_box_mounts(const struct bx_box_config *c)
+{
+    return c->mounts.v; /* c->mounts.n of them */
+}
+/* Makes a list's entry: copies all three strings. -ENOMEM. */
+int bx_box_mount_add(struct bx_rec_list *list, const struct bx_box_mount *m);
+void bx_box_mounts_done(struct bx_rec_list *list);
 
 /* How a run of a box ended. */
 struct bx_box_exit {

@@ -152,6 +152,7 @@ void bx_box_options_free(boxlite_box_options *o)
     bx_strv_done(&o->labels);
     bx_strv_done(&o->entrypoint);
     bx_strv_done(&o->command);
+    bx_box_mounts_done(&o->mounts);
     free(o);
 }
 

@@ -21,6 +21,7 @@ struct boxlite_box_options {
     int network;
     struct bx_strv env, labels; /* NAME=VALUE */
     struct bx_strv entrypoint, command;
+    struct bx_rec_list mounts; /* of struct bx_box_mount */
     bool entrypoint_set, command_set;
     bool main, stdin_open, auto_remove, detached;
     uint16_t rows, cols;

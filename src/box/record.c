@@ -93,6 +93,8 @@ static char *bytes_from_json(const json_t *v)
 
 /* ---- one field */
 
+static json_t *to_json(const struct bx_rec_table *t, const void *rec);
+
 static int bad_field(const struct bx_rec_field *f, boxlite_error **err)
 {
     return bx_fail(err, BOXLITE_E_INTEGRITY, "%s: not a valid value", f->key);
@@ -117,13 +119,13 @@ static int read_str(const struct bx_rec_field *f, const json_t *v, void *p, boxl
     return read_bytes(f, v, f->max ? (size_t)f->max : STR_MAX, p, err);
 }
 
-static json_t *write_str(const void *p)
+static json_t *write_str(const struct bx_rec_field *f, const void *p)
 {
     const char *s = *(char *const *)p;
     return s ? bytes_to_json(s) : json_null();
 }
 
-static void done_str(void *p)
+static void done_str(const struct bx_rec_field *f, void *p)
 {
     free(*(char **)p);
     *(char **)p = NULL;
@@ -150,7 +152,7 @@ static int read_strv(const struct bx_rec_field *f, const json_t *v, void *p, box
     return 0;
 }
 
-static json_t *write_strv(const void *p)
+static json_t *write_strv(const struct bx_rec_field *f, const void *p)
 {
     const struct bx_strv *sv = p;
     _cleanup_json_ json_t *list = json_array();
@@ -162,7 +164,7 @@ static json_t *write_strv(const void *p)
     return steal_ptr(&list);
 }
 
-static void done_strv(void *p)
+static void done_strv(const struct bx_rec_field *f, void *p)
 {
     bx_strv_done(p);
 }
@@ -176,7 +178,7 @@ static int read_bool(const struct bx_rec_field *f, const json_t *v, void *p, box
     return 0;
 }
 
-static json_t *write_bool(const void *p)
+static json_t *write_bool(const struct bx_rec_field *f, const void *p)
 {
     return json_boolean(*(const bool *)p);
 }
@@ -205,7 +207,7 @@ static int read_number(const struct bx_rec_field *f, const json_t *v, int64_t *r
         }                                                                                          \
         return r;                                                                                  \
     }                                                                                              \
-    static json_t *write_##name(const void *p)                                                     \
+    static json_t *write_##name(const struct bx_rec_field *f, const void *p)                       \
     {                                                                                              \
         return json_integer((json_int_t) * (const type *)p);                                       \
     }                                                                                              \
@@ -217,10 +219,56 @@ NUMBER(u64, uint64_t);
 NUMBER(i32, int32_t);
 NUMBER(i64, int64_t);
 
+/* ---- lists of records */
+
+static int read_list(const struct bx_rec_field *f, const json_t *v, void *p, boxlite_error **err)
+{
+    struct bx_rec_list *list = p;
+    size_t max = f->max ? (size_t)f->max : STRV_MAX;
+    size_t n = json_array_size(v);
+    if (!json_is_array(v) || n > max) {
+        return bx_fail(err, BOXLITE_E_INTEGRITY, "%s: not a list of at most %zu entries", f->key,
+                       max);
+    }
+    if (n > 0 && !(list->v = calloc(n, f->item->size))) {
+        return bx_fail_oom(err);
+    }
+    for (size_t i = 0; i < n; i++) {
+        void *entry = (char *)list->v + i * f->item->size;
+        int r = bx_rec_from_json(f->item, json_array_get(v, i), f->key, entry, err);
+        if (r < 0) {
+            return r;
+        }
+        list->n = i + 1;
+    }
+    return 0;
+}
+
+static json_t *write_list(const struct bx_rec_field *f, const void *p)
+{
+    const struct bx_rec_list *list = p;
+    _cleanup_json_ json_t *array = list->n > 0 ? json_array() : NULL;
+    if (list->n == 0) {
+        return json_null();
+    }
+    for (size_t i = 0; array && i < list->n; i++) {
+        json_t *entry = to_json(f->item, (const char *)list->v + i * f->item->size);
+        if (!entry || json_array_append_new(array, entry) < 0) {
+            return NULL;
+        }
+    }
+    return steal_ptr(&array);
+}
+
+static void done_list(const struct bx_rec_field *f, void *p)
+{
+    bx_rec_list_done(f->item, p);
+}
+
 static const struct type_ops {
     int (*read)(const struct bx_rec_field *f, const json_t *v, void *p, boxlite_error **err);
-    json_t *(*write)(const void *p);
-    void (*done)(void *p);
+    json_t *(*write)(const struct bx_rec_field *f, const void *p);
+    void (*done)(const struct bx_rec_field *f, void *p);
 } types[] = {
     [BX_REC_STR] = {read_str, write_str, done_str},
     [BX_REC_STRV] = {read_strv, write_strv, done_strv},
@@ -230,6 +278,7 @@ static const struct type_ops {
     [BX_REC_U64] = {read_u64, write_u64, NULL},
     [BX_REC_I32] = {read_i32, write_i32, NULL},
     [BX_REC_I64] = {read_i64, write_i64, NULL},
+    [BX_REC_LIST] = {read_list, write_list, done_list},
 };
 
 /* ---- whole records */
@@ -239,9 +288,18 @@ void bx_rec_done(const struct bx_rec_table *t, void *rec)
     for (size_t i = 0; i < t->n; i++) {
         const struct bx_rec_field *f = &t->fields[i];
         if (types[f->type].done) {
-            types[f->type].done((char *)rec + f->offset);
+            types[f->type].done(f, (char *)rec + f->offset);
         }
     }
+}
+
+void bx_rec_list_done(const struct bx_rec_table *t, struct bx_rec_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        bx_rec_done(t, (char *)list->v + i * t->size);
+    }
+    free(list->v);
+    *list = (struct bx_rec_list){0};
 }
 
 static int read_field(const struct bx_rec_field *f, const json_t *obj, void *rec,
@@ -271,19 +329,25 @@ int bx_rec_from_json(const struct bx_rec_table *t, const json_t *obj, const char
     return r;
 }
 
-char *bx_rec_text(const struct bx_rec_table *t, const void *rec)
+static json_t *to_json(const struct bx_rec_table *t, const void *rec)
 {
     _cleanup_json_ json_t *obj = json_object();
     for (size_t i = 0; obj && i < t->n; i++) {
         const struct bx_rec_field *f = &t->fields[i];
-        json_t *v = types[f->type].write((const char *)rec + f->offset);
+        json_t *v = types[f->type].write(f, (const char *)rec + f->offset);
         if (json_is_null(v)) {
-            continue; /* an absent string is left out */
+            continue; /* an absent string or an empty list is left out */
         }
         if (bx_json_set(obj, f->key, v) < 0) {
             return NULL;
         }
     }
+    return steal_ptr(&obj);
+}
+
+char *bx_rec_text(const struct bx_rec_table *t, const void *rec)
+{
+    _cleanup_json_ json_t *obj = to_json(t, rec);
     return obj ? bx_json_text(obj) : NULL;
 }
 

@@ -26,24 +26,37 @@ enum bx_rec_type {
     BX_REC_U64,
     BX_REC_I32, /* also int */
     BX_REC_I64,
+    BX_REC_LIST, /* struct bx_rec_list of structs with a table of their own */
 };
+
+struct bx_rec_table;
 
 struct bx_rec_field {
     const char *key;
     enum bx_rec_type type;
     size_t offset;
-    bool optional;               /* may be absent; strings: may be NULL */
-    int64_t min;                 /* numbers */
-    uint64_t max;                /* numbers; strings: bytes, 0: 4096; vectors: strings, 0: 4096 */
-    bool (*ok)(const char *str); /* strings, and each string of a vector; may be NULL */
+    bool optional;                   /* may be absent; strings: may be NULL */
+    int64_t min;                     /* numbers */
+    uint64_t max;                    /* numbers; strings: bytes, vectors, lists: entries, 0: 4096 */
+    bool (*ok)(const char *str);     /* strings, and each string of a vector; may be NULL */
+    const struct bx_rec_table *item; /* lists: what an entry is made of */
 };
 
 struct bx_rec_table {
     const struct bx_rec_field *fields;
     size_t n;
+    size_t size; /* of the struct; needed of a list's entries */
+};
+
+/* n structs in a row, owned. A list that is empty is left out of the JSON. */
+struct bx_rec_list {
+    void *v;
+    size_t n;
 };
 
 void bx_rec_done(const struct bx_rec_table *t, void *rec);
+/* Empties a list of such structs. */
+void bx_rec_list_done(const struct bx_rec_table *t, struct bx_rec_list *list);
 /* NULL: out of memory. */
 char *bx_rec_text(const struct bx_rec_table *t, const void *rec);
 /* Fills a zeroed struct; on failure it is zeroed again. `what` goes before the message. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/mounts.h"
 #include "cli/terminal.h"
 #include "cli/values.h"
 
@@ -47,8 +48,13 @@ const struct cli_option cli_box_options[] = {
      "how much it may write, 64M or more (default: 10G)", .min = 64ull << 20, .max = 16ull << 40},
     {"network", 0, CLI_CHOICE, &cli_box.network, "none|user",
      "none (default), or user: out through this user's network", .choices = "none user"},
-    {"volume", 'v', CLI_LIST, &cli_box.volumes, "DIR:PATH[:ro]",
-     "share a folder of this machine (not supported in this version)", .words = CLI_W_FILE},
+    {"volume", 'v', CLI_LIST, &cli_box.volumes, "HOST:PATH[:ro]",
+     "share a folder or file of this machine, at PATH in the box", .words = CLI_W_FILE},
+    {"mount", 0, CLI_LIST, &cli_box.mounts, "KEY=VALUE,...",
+     "the same, spelt out: type=bind,source=HOST,target=PATH[,readonly][,create]"},
+    {"workspace", 0, CLI_LIST, &cli_box.workspaces, "DIR[:PATH]",
+     "give it a folder to work in that it cannot change: what it writes stays in the box",
+     .words = CLI_W_FILE},
     {"entrypoint", 0, CLI_TEXT, &cli_box.entrypoint, "PROGRAM",
      "replace the image's entrypoint and drop its command; \"\" removes it"},
     {"rm", 0, CLI_FLAG, &cli_box.remove, NULL, "remove the box when it stops"},
@@ -161,20 +167,6 @@ static int add_label(void *to, const char *name, const char *value, boxlite_erro
     return boxlite_box_options_add_label(to, name, value, err);
 }
 
-static int add_volume(boxlite_box_options *o, const char *text, boxlite_error **err)
-{
-    const char *colon = strchr(text, ':'), *end = text + strlen(text);
-    bool read_only = end - text > 3 && strcmp(end - 3, ":ro") == 0;
-
-    if (!colon || colon == text || colon + 1 >= end - 3 * read_only) {
-        return boxlite_box_options_add_volume(o, text, "", 0, err);
-    }
-    _cleanup_free_ char *host = cli_copy(text, (size_t)(colon - text));
-    _cleanup_free_ char *guest = cli_copy(colon + 1, (size_t)(end - 3 * read_only - colon - 1));
-
-    return boxlite_box_options_add_volume(o, host, guest, read_only, err);
-}
-
 typedef int (*set_text_fn)(boxlite_box_options *o, const char *text, boxlite_error **err);
 
 static int set_texts(boxlite_box_options *o, boxlite_error **err)
@@ -257,9 +249,6 @@ static int set_all(boxlite_box_options *o, const struct cli_list *operands, bool
     r = r < 0 ? r : set_main(o, operands, err);
     r = r < 0 ? r : boxlite_box_options_set_auto_remove(o, cli_box.remove, err);
     r = r < 0 ? r : boxlite_box_options_set_detached(o, detached, err);
-    for (size_t i = 0; r == 0 && i < cli_box.volumes.count; i++) {
-        r = add_volume(o, cli_box.volumes.items[i], err);
-    }
     return r;
 }
 
@@ -277,6 +266,9 @@ int cli_box_spec(const struct cli_list *operands, bool detached, boxlite_box_opt
         return cli_fail(&err, NULL);
     }
     status = cli_each_env(&cli_process, add_env, o);
+    if (!status) {
+        status = cli_add_mounts(o, &cli_box);
+    }
     if (!status) {
         status = cli_each_label(&cli_box.labels, add_label, o);
     }

@@ -21,7 +21,7 @@ extern const struct cli_option cli_process_options[];
 /* --name --rm --cpus … */
 struct cli_box {
     const char *name, *hostname, *network, *engine, *kernel, *entrypoint;
-    struct cli_list labels, volumes;
+    struct cli_list labels, volumes, mounts, workspaces;
     uint64_t cpus, memory, disk;
     bool remove, idle;
 };

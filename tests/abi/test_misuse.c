@@ -189,6 +189,7 @@ TEST(no_options)
     REFUSED(o is, boxlite_box_options_set_auto_remove(NULL, 1, ERR));
     REFUSED(o is, boxlite_box_options_set_detached(NULL, 1, ERR));
     REFUSED(o is, boxlite_box_options_add_volume(NULL, "/a", "/b", 0, ERR));
+    REFUSED(o is, boxlite_box_options_add_workspace(NULL, "/a", NULL, ERR));
     REFUSED(argv, boxlite_exec_options_new(NULL, 1, &e, ERR));
     REFUSED(argv, boxlite_exec_options_new(argv, 0, &e, ERR));
     REFUSED(argv, boxlite_exec_options_new(argv, 2, &e, ERR)); /* the second is NULL */

@@ -40,6 +40,12 @@ static void fill(struct bx_box_config *c)
     ASSERT_OK(bx_strv_add(&c->env, "BYTES=\xff\x01\n\"\\ \xc3\xa9"));
     ASSERT_OK(bx_strv_add(&c->env, "EMPTY="));
     ASSERT_OK(bx_strv_add(&c->labels, "a=b=c"));
+    const struct bx_box_mount mounts[] = {
+        {(char *)BX_MOUNT_SHARE, (char *)"/srv/\xff\n", (char *)"/data", true},
+        {(char *)BX_MOUNT_WORKSPACE, (char *)"/", (char *)"/src/a", false},
+    };
+    ASSERT_OK(bx_box_mount_add(&c->mounts, &mounts[0]));
+    ASSERT_OK(bx_box_mount_add(&c->mounts, &mounts[1]));
 }
 
 /* The same from literals, without an allocation. */
@@ -63,6 +69,10 @@ TEST(a_config_comes_back_as_it_was)
     ASSERT_STREQ(b.argv.v[1], "");
     ASSERT_STREQ(b.env.v[0], a.env.v[0]); /* bytes, not text */
     ASSERT_STREQ(b.labels.v[0], "a=b=c");
+    ASSERT_EQ(b.mounts.n, 2);
+    ASSERT_STREQ(bx_box_mounts(&b)[0].host, "/srv/\xff\n");
+    ASSERT(bx_box_mounts(&b)[0].read_only && !bx_box_mounts(&b)[1].read_only);
+    ASSERT_STREQ(bx_box_mounts(&b)[1].kind, BX_MOUNT_WORKSPACE);
     ASSERT_NULL(b.workdir);
     ASSERT(b.auto_remove && !b.detached && b.main && b.stdin_open);
     free(ta);
@@ -121,6 +131,12 @@ TEST(a_damaged_config_names_the_field)
         {"[\"sh\",\"\"]", "[]", "argv: a main command without a program"},
         {"[\"sh\",\"\"]", "[\"\"]", "argv"},
         {"\"rows\":24", "\"rows\":0", "rows"},
+        {"\"/data\"", "\"data\"", "mounts: guest"},
+        {"\"/data\"", "\"/\"", "mounts: guest"},
+        {"\"/src/a\"", "\"/src/../a\"", "mounts: guest"},
+        {"\"workspace\"", "\"device\"", "mounts: kind"},
+        {"\"read_only\":true", "\"read_only\":1", "mounts: read_only"},
+        {"\"mounts\":[", "\"mounts\":[7,", "mounts: not a JSON object"},
         {"{", "[{", "config.json"},
     };
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
