@@ -405,6 +405,12 @@ BOXLITE_API int boxlite_exec_options_set_timeout(boxlite_exec_options *o, uint64
 /* resource: RLIMIT_* number of Linux; UINT64_MAX: unlimited. */
 BOXLITE_API int boxlite_exec_options_add_rlimit(boxlite_exec_options *o, int resource,
                                                 uint64_t soft, uint64_t hard, boxlite_error **err);
+/* Brings a file along (copied): the command's user writes it before the command starts, in one
+ * round trip with it. `path` may be relative to the working directory; missing folders are made, a
+ * file there is replaced. If it cannot be written the command ends with NOT_STARTED. INVALID: all
+ * of them are over 1 MiB together. */
+BOXLITE_API int boxlite_exec_options_add_file(boxlite_exec_options *o, const char *path,
+                                              const void *data, size_t size, boxlite_error **err);
 /* The command goes on when its handle is freed or its starter ends; default: it is killed. */
 BOXLITE_API int boxlite_exec_options_set_detached(boxlite_exec_options *o, int on,
                                                   boxlite_error **err);

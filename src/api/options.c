@@ -4,6 +4,7 @@
  */
 #include "box/options.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -323,6 +324,27 @@ int boxlite_exec_options_add_rlimit(boxlite_exec_options *o, int resource, uint6
 {
     bx_need(o, err);
     return bx_exec_options_add_rlimit(o, resource, soft, hard, err);
+}
+
+int boxlite_exec_options_add_file(boxlite_exec_options *o, const char *path, const void *data,
+                                  size_t size, boxlite_error **err)
+{
+    bx_need(o, err);
+    bx_need(path, err);
+    if (size > 0) {
+        bx_need(data, err);
+    }
+    if (!*path) {
+        return bx_fail(err, BOXLITE_E_INVALID, "file: the path is empty");
+    }
+    int r = bx_exec_spec_add_file(&o->spec, path, data ? data : "", size);
+    if (r == -ENOBUFS) {
+        r = bx_fail(err, BOXLITE_E_INVALID, "file %s: more than %u KiB together", path,
+                    BX_EXEC_FILES_MAX >> 10);
+        bx_hint(err, "give large files to the command's standard input, or copy them in first");
+        return r;
+    }
+    return r < 0 ? bx_fail_oom(err) : 0;
 }
 
 int boxlite_exec_options_set_detached(boxlite_exec_options *o, int on, boxlite_error **err)

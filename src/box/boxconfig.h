@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 #include "box/record.h"
 
@@ -134,8 +135,12 @@ struct bx_exec_spec {
     } limits[16];
     size_t nlimits;
     char *builtin; /* or NULL */
+    struct bx_buf files; /* FILE fields as they stand in a message */
     bool detached;
 };
+#define BX_EXEC_FILES_MAX (1u << 20)
+/* Adds a file that is written before the command starts; 0, -ENOBUFS (over the maximum), -ENOMEM. */
+int bx_exec_spec_add_file(struct bx_exec_spec *s, const char *path, const void *data, size_t len);
 void bx_exec_spec_done(struct bx_exec_spec *s);
 int bx_exec_spec_to_msg(const struct bx_exec_spec *s,
                         struct bx_buf *msg); /* appends; 0, -ENOBUFS, -ENOMEM */

@@ -28,7 +28,22 @@ void bx_exec_spec_done(struct bx_exec_spec *s)
     free(s->cwd);
     free(s->user);
     free(s->builtin);
+    bx_buf_done(&s->files);
     *s = (struct bx_exec_spec){0};
+}
+
+static int add_file_field(struct bx_exec_spec *s, const void *field, size_t len)
+{
+    s->files.max = BX_EXEC_FILES_MAX;
+    return bx_msg_bytes(&s->files, BX_T_FILE, field, len);
+}
+
+int bx_exec_spec_add_file(struct bx_exec_spec *s, const char *path, const void *data, size_t len)
+{
+    _cleanup_buf_ struct bx_buf field = BX_BUF_INIT(BX_EXEC_FILES_MAX);
+    int r = bx_buf_append(&field, path, strlen(path) + 1);
+    r = r < 0 ? r : bx_buf_append(&field, data, len);
+    return r < 0 ? r : add_file_field(s, bx_buf_data(&field), field.len);
 }
 
 static int put_strv(struct bx_buf *msg, uint16_t tag, const struct bx_strv *sv)
@@ -66,7 +81,8 @@ int bx_exec_spec_to_msg(const struct bx_exec_spec *s, struct bx_buf *msg)
         (r = put_u64(msg, BX_T_FLAGS, s->flags)) < 0 ||
         (r = put_u64(msg, BX_T_ROWS, s->rows)) < 0 || (r = put_u64(msg, BX_T_COLS, s->cols)) < 0 ||
         (r = put_u64(msg, BX_T_TIMEOUT_MS, s->timeout_ms)) < 0 ||
-        (r = put_u64(msg, BX_T_DETACHED, s->detached)) < 0) {
+        (r = put_u64(msg, BX_T_DETACHED, s->detached)) < 0 ||
+        (r = bx_buf_append(msg, bx_buf_data(&s->files), s->files.len)) < 0) {
         return r;
     }
     for (size_t i = 0; i < s->nlimits; i++) {
@@ -100,6 +116,15 @@ static int get_limit(const struct bx_field *f, struct bx_exec_spec *s)
     return l->resource < 64 && l->soft <= l->hard ? 0 : -EPROTO;
 }
 
+/* A path that is not empty, a NUL, the content. */
+static int get_file(const struct bx_field *f, struct bx_exec_spec *s)
+{
+    int r = f->len > 1 && f->data[0] != 0 && memchr(f->data, 0, f->len)
+                ? add_file_field(s, f->data, f->len)
+                : -EPROTO;
+    return r == -ENOBUFS ? -EPROTO : r;
+}
+
 static int spec_field(struct bx_exec_spec *s, const struct bx_field *f)
 {
     uint64_t n = 0;
@@ -117,6 +142,8 @@ static int spec_field(struct bx_exec_spec *s, const struct bx_field *f)
         return get_str(f, &s->builtin);
     case BX_T_RLIMIT:
         return get_limit(f, s);
+    case BX_T_FILE:
+        return get_file(f, s);
     case BX_T_FLAGS:
         r = bx_field_u64(f, BX_EXEC_TTY | BX_EXEC_STDIN, &n);
         s->flags = (uint32_t)n;

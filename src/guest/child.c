@@ -23,6 +23,7 @@
 #include "guest/caps.h"
 #include "guest/child.h"
 #include "guest/container.h"
+#include "guest/files.h"
 #include "guest/tar.h"
 #include "guest/users.h"
 #include "wire/proto.h"
@@ -247,6 +248,7 @@ static int child_run(const struct child *c, struct failure *f)
     r = r < 0 ? r : enter_cwd(&s, f);
     r = r < 0 ? r : complete_env(&s.env, c, &u, f);
     r = r < 0 ? r : become_user(&s, &u, f);
+    r = r < 0 ? r : files_write(&s.files, f);
     if (r < 0) {
         return r;
     }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "guest/files.h"
 #include "guest/spec.h"
 #include "wire/frame.h"
 #include "wire/proto.h"
@@ -51,6 +52,9 @@ static int parse_number(const struct bx_field *f, uint64_t max, uint32_t *id)
 
 static int parse_field(const struct bx_field *f, struct spec *s)
 {
+    const char *path;
+    const uint8_t *data;
+    size_t len;
     switch (f->tag) {
     case BX_T_EXEC:
         return parse_number(f, BX_EXEC_MAX, &s->id);
@@ -74,6 +78,8 @@ static int parse_field(const struct bx_field *f, struct spec *s)
         return bx_field_u64(f, INT64_MAX / 1000000, &s->timeout_ms);
     case BX_T_RLIMIT:
         return parse_rlimit(f, s);
+    case BX_T_FILE:
+        return files_parse(f, &path, &data, &len);
     default:
         return 0;
     }
@@ -84,7 +90,7 @@ int spec_parse(const struct bx_msg *msg, struct spec *s)
     struct bx_msg walk = *msg;
     struct bx_field f;
     int r;
-    *s = (struct spec){.argv = {.max = STRINGS_MAX}, .env = {.max = STRINGS_MAX}};
+    *s = (struct spec){.argv = {.max = STRINGS_MAX}, .env = {.max = STRINGS_MAX}, .files = *msg};
     while ((r = bx_msg_next(&walk, &f)) > 0) {
         r = parse_field(&f, s);
         if (r < 0) {

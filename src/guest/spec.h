@@ -31,6 +31,7 @@ struct spec {
     uint64_t timeout_ms; /* 0: none */
     struct spec_rlimit rlimits[SPEC_RLIMITS_MAX];
     size_t nrlimits;
+    struct bx_msg files; /* the message, for its FILE fields (files.h): borrowed */
 };
 
 /* 0, -EPROTO, -ENOMEM, -E2BIG. On failure s still has to be released. */

@@ -220,6 +220,11 @@ static int set_options(struct mcp_job *job, const struct mcp_job_spec *spec)
         boxlite_exec_options_set_timeout(o, (uint64_t)spec->timeout_s * 1000, NULL) < 0) {
         return -EINVAL;
     }
+    for (size_t i = 0; i < spec->nfiles; i++) {
+        if (boxlite_exec_options_add_file(o, spec->files[i].path, spec->files[i].data, spec->files[i].len, NULL) < 0) {
+            return -EINVAL;
+        }
+    }
     json_object_foreach((json_t *)spec->env, key, value)
     {
         if (boxlite_exec_options_add_env(o, key, json_string_value(value), NULL) < 0) {

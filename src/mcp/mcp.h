@@ -13,6 +13,7 @@
  *   tools.c       the table of tools; argument checks
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
+ *   program.c     code to a running program (execution.h)
  *   language.c    the table of languages: how each is run or built, which images have it
  *   put.c         files into an environment
  *   job.c         one command in an environment, its output captured, its end reported; kept on for read_output
@@ -41,6 +42,7 @@ BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, mcp_cleanup_error);
 #define _cleanup_error_ _cleanup_(mcp_cleanup_error)
 
 #define MCP_LINE_MAX (16u * 1024u * 1024u) /* a message, either way (rmcp's limit) */
+#define MCP_WORKSPACE "/workspace" /* where code and files go */
 #define MCP_DEPTH_MAX 128u
 #define MCP_CALLS_MAX 64u /* tool calls that run at once */
 #define MCP_BUDGET_MIN 1000u
@@ -59,7 +61,7 @@ struct mcp_options {
     int network;         /* BOXLITE_NETWORK_* */
     uint32_t timeout_s;  /* of a command, default and with max_timeout_s the cap */
     uint32_t max_timeout_s;
-    uint32_t yield_s;    /* a call that takes longer is answered, its command goes on */
+    uint32_t yield_s;    /* a call that takes longer is answered, its command goes on; 0: by client */
     uint32_t idle_s;     /* an environment that nobody uses so long is paused; 0: never */
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
     char *allow_image; /* shell patterns, separated by commas */
@@ -196,6 +198,8 @@ void mcp_server_refuse(struct mcp_server *s, const struct mcp_peer *peer, const 
 const char *mcp_server_client(const struct mcp_server *s);
 /* Bytes that a result may have as JSON, for this client. */
 size_t mcp_server_budget(const struct mcp_server *s);
+/* When a call returns though its command goes on. */
+uint32_t mcp_server_yield_ms(const struct mcp_server *s);
 /* Its running calls (call.c). */
 struct mcp_calls *mcp_server_calls(struct mcp_server *s);
 
@@ -353,12 +357,23 @@ bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret);
 
 /* ---- Jobs */
 
+struct mcp_file {
+    const char *path;
+    const void *data;
+    size_t len;
+    bool append;
+};
+/* Files that a command can bring along are no more than this together. */
+#define MCP_CARRY_MAX (512u * 1024u)
+
 struct mcp_job_spec {
     const char *const *argv;
     size_t argc;
     const void *input; /* written to stdin; NULL: none; copied */
     size_t input_len;
     bool keep_stdin;     /* stdin stays open for mcp_job_input(); else it ends after the input */
+    const struct mcp_file *files; /* written before it starts, MCP_CARRY_MAX together: see put.c */
+    size_t nfiles;
     const json_t *env;   /* object of strings or NULL */
     const char *workdir; /* NULL: the box's */
     uint32_t timeout_s;
@@ -444,8 +459,8 @@ struct mcp_language {
 };
 const struct mcp_language *mcp_language_find(const char *name);
 char *mcp_language_names(void); /* "python, javascript, …"; caller frees */
-/* The shell script that saves stdin as "$1" and runs it with "$2" (tools), "$3" (how), "$4" (its stdin, or empty); "$5"
- * not empty: stdin is a short text without NUL. */
+/* The shell script that runs the file "$1" with "$2" (tools), "$3" (how), "$4" (the file that is its stdin; empty: none; "-":
+ * the script's own, and the file is there already, else it is saved from stdin first). */
 extern const char mcp_language_script[];
 /* The first line of its stderr, with exit code 127, if no tool is there. */
 #define MCP_NO_TOOL "boxlite: this environment's image has none of: "
@@ -456,12 +471,6 @@ char *mcp_language_image(struct mcp_server *s, const struct mcp_language *langua
 
 /* A shell script that writes files: name → content (object of strings) below the working folder, or at absolute names.
  * Caller frees. NULL: out of memory. */
-struct mcp_file {
-    const char *path;
-    const void *data;
-    size_t len;
-    bool append;
-};
 char *mcp_put_script(const struct mcp_file *files, size_t n);
 
 /* ---- Capture */

@@ -83,25 +83,35 @@ const char *mcp_server_client(const struct mcp_server *s)
     return s->client;
 }
 
-/* What clients give their model of a result, from measurements (docs/mcp.md); the others get the default. */
-static const struct {
+/* What clients give their model of a result, and how long they wait for one, from measurements (docs/mcp.md). */
+static const struct limits {
     const char *client; /* beginning of its name */
     size_t bytes;
-} budgets[] = {
-    {"claude-code", 40000},
-    {"", 10000},
+    uint32_t yield_s; /* below the time after which it gives up or looks away */
+} limits[] = {
+    {"claude-code", 40000, 50}, /* its SDK waits 60 s */
+    {"codex", 10000, 25},       /* code mode looks away after 30 s */
+    {"", 10000, 25},
 };
+
+static const struct limits *limits_of(const struct mcp_server *s)
+{
+    size_t i = 0;
+    while (strncmp(s->client, limits[i].client, strlen(limits[i].client)) != 0) {
+        i++;
+    }
+    return &limits[i];
+}
 
 size_t mcp_server_budget(const struct mcp_server *s)
 {
-    size_t i = 0;
-    if (s->options.max_result > 0) {
-        return s->options.max_result < MCP_BUDGET_MIN ? MCP_BUDGET_MIN : s->options.max_result;
-    }
-    while (strncmp(s->client, budgets[i].client, strlen(budgets[i].client)) != 0) {
-        i++;
-    }
-    return budgets[i].bytes;
+    size_t max = s->options.max_result;
+    return max == 0 ? limits_of(s)->bytes : max < MCP_BUDGET_MIN ? MCP_BUDGET_MIN : max;
+}
+
+uint32_t mcp_server_yield_ms(const struct mcp_server *s)
+{
+    return 1000 * (s->options.yield_s > 0 ? s->options.yield_s : limits_of(s)->yield_s);
 }
 
 struct mcp_calls *mcp_server_calls(struct mcp_server *s)

@@ -72,7 +72,7 @@ static void start(struct mcp_call *call)
         .env = json_object_get(call->arguments, "env"),
         .workdir = mcp_arg_str(call, "working_dir", NULL),
         .timeout_s = mcp_timeout(o, mcp_arg_int(call, "timeout_seconds", background ? o->max_timeout_s : 0)),
-        .yield_ms = background ? 1 : o->yield_s * 1000,
+        .yield_ms = background ? 1 : mcp_server_yield_ms(call->server),
     };
     struct mcp_environment *env;
     struct run *run;

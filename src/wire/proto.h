@@ -29,7 +29,7 @@ enum bx_msg_type {
     /* shim -> agent */
     BX_AG_CONFIGURE = 1, /* once, first: ROOT_DEV, ROOT_TYPE, UPPER_DEV, UPPER_TYPE, HOSTNAME, CLOCK_NS, FILE*,
                             NET_*?: answered by READY or FAILED */
-    BX_AG_EXEC = 2,      /* EXEC, ARG*, ENV*, CWD, USER, FLAGS, ROWS, COLS, TIMEOUT_MS, RLIMIT*, BUILTIN?: answered by
+    BX_AG_EXEC = 2,      /* EXEC, ARG*, ENV*, CWD, USER, FLAGS, ROWS, COLS, TIMEOUT_MS, RLIMIT*, FILE*, BUILTIN?: answered by
                             STARTED or EXITED with START_ERROR */
     BX_AG_SIGNAL = 3,    /* EXEC, SIGNO: to the command's process group leader; SIGKILL: to its whole cgroup */
     BX_AG_RESIZE = 4,    /* EXEC, ROWS, COLS */
@@ -102,7 +102,8 @@ enum bx_tag {
     BX_T_ROOT_TYPE = 29,
     BX_T_UPPER_DEV = 30, /* "/dev/vdb", absent: tmpfs */
     BX_T_UPPER_TYPE = 31,
-    BX_T_FILE = 32, /* bytes: path NUL content: written into the upper layer at each start (/etc/hosts, …) */
+    BX_T_FILE = 32, /* bytes: path NUL content. CONFIGURE: written into the upper layer at each start (/etc/hosts, …).
+                       EXEC: written by the command's user before it starts; relative to its CWD */
     BX_T_NET_ADDR = 33, /* "10.0.2.15/24"; absent: loopback only. Interface eth0 */
     BX_T_NET_GATEWAY = 34,
     BX_T_NET_MTU = 35,

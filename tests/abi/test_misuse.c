@@ -202,6 +202,7 @@ TEST(no_options)
     REFUSED(o is, boxlite_exec_options_set_stdin(NULL, 1, ERR));
     REFUSED(o is, boxlite_exec_options_set_timeout(NULL, 1, ERR));
     REFUSED(o is, boxlite_exec_options_add_rlimit(NULL, 0, 1, 1, ERR));
+    REFUSED(o is, boxlite_exec_options_add_file(NULL, "a", "b", 1, ERR));
     REFUSED(o is, boxlite_exec_options_set_detached(NULL, 1, ERR));
     REFUSED(ret is, boxlite_image_config_new(NULL, ERR));
     REFUSED(config, boxlite_image_config_set_entrypoint(c, argv, 1, ERR));

@@ -36,7 +36,7 @@ static void try_spec(const struct bx_msg *m)
     parse_back(&msg, &again);
     require(bx_exec_spec_from_msg(&again, &b) == 0);
     require(a.argv.n == b.argv.n && a.env.n == b.env.n && a.flags == b.flags &&
-            a.nlimits == b.nlimits && a.timeout_ms == b.timeout_ms && a.detached == b.detached &&
+            a.nlimits == b.nlimits && a.files.len == b.files.len && a.timeout_ms == b.timeout_ms && a.detached == b.detached &&
             (a.cwd != NULL) == (b.cwd != NULL) && (a.builtin || a.argv.n > 0));
     bx_exec_spec_done(&a);
     bx_exec_spec_done(&b);

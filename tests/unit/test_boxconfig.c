@@ -193,6 +193,10 @@ TEST(a_command_comes_back_as_it_was)
     ASSERT_OK(bx_strv_add(&a.argv, "a b"));
     ASSERT_OK(bx_strv_add(&a.argv, "\xff"));
     ASSERT_OK(bx_strv_add(&a.env, "X=\n"));
+    ASSERT_OK(bx_exec_spec_add_file(&a, "dir/a", "x\0y", 3));
+    ASSERT_OK(bx_exec_spec_add_file(&a, "b", "", 0));
+    _cleanup_free_ char *large = calloc(1, BX_EXEC_FILES_MAX);
+    ASSERT_EQ(bx_exec_spec_add_file(&a, "c", large, BX_EXEC_FILES_MAX), -ENOBUFS);
     ASSERT_OK(bx_msg_begin(&msg, BX_SH_EXEC));
     ASSERT_OK(bx_exec_spec_to_msg(&a, &msg));
     ASSERT_OK(bx_msg_parse(bx_buf_data(&msg), msg.len, &m));
@@ -211,6 +215,8 @@ TEST(a_command_comes_back_as_it_was)
     ASSERT_EQ(b.limits[0].resource, 7);
     ASSERT_EQ(b.limits[0].hard, UINT64_MAX);
     ASSERT_NULL(b.builtin);
+    ASSERT_EQ(b.files.len, a.files.len);
+    ASSERT(memcmp(bx_buf_data(&b.files), bx_buf_data(&a.files), a.files.len) == 0);
     bx_exec_spec_done(&a);
     bx_exec_spec_done(&b);
     bx_buf_done(&msg);
@@ -223,7 +229,7 @@ TEST(bad_commands_are_refused)
         const char *value;
     } cases[] = {{BX_T_ENV, "novalue"}, {BX_T_ENV, "=x"},       {BX_T_FLAGS, "12345678"},
                  {BX_T_ROWS, "x"},      {BX_T_RLIMIT, "short"}, {BX_T_DETACHED, "12345678"},
-                 {BX_T_CWD, "/twice"}};
+                 {BX_T_CWD, "/twice"},  {BX_T_FILE, "no end"},  {BX_T_FILE, ""}};
     for (size_t i = 0; i < BX_ARRAY_SIZE(cases); i++) {
         struct bx_buf msg = BX_BUF_INIT(4096);
         struct bx_msg m;

@@ -3,8 +3,13 @@
  * test_guest_spec.c: the agent's two big messages.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "guest/config.h"
+#include "guest/files.h"
 #include "guest/spec.h"
 #include "harness.h"
 #include "wire/proto.h"
@@ -61,6 +66,9 @@ TEST(what_an_exec_may_not_say)
         {BX_T_RLIMIT, "short", 5},
         {BX_T_EXEC, "\0\0\0\0\0\0\0\0", 8},
         {BX_T_EXEC, "\0\0\0\x10\0\0\0\0", 8},
+        {BX_T_FILE, "", 0},
+        {BX_T_FILE, "\0content", 8},
+        {BX_T_FILE, "no end", 6},
         {BX_T_RLIMIT, "\xff\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -72,6 +80,51 @@ TEST(what_an_exec_may_not_say)
             FAIL("row %zu", i);
         }
     }
+}
+
+static void expect_file(const char *name, const char *content, size_t len, mode_t mode)
+{
+    char buf[64];
+    struct stat st;
+    _cleanup_close_ int fd = open(name, O_RDONLY | O_CLOEXEC);
+    ASSERT(fd >= 0);
+    ASSERT_EQ(read(fd, buf, sizeof(buf)), (ssize_t)len);
+    ASSERT(memcmp(buf, content, len) == 0);
+    ASSERT_EQ(fstat(fd, &st), 0);
+    ASSERT_EQ(st.st_mode & 0777, mode);
+}
+
+TEST(files_of_an_exec_appear_whole_with_their_folders)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    _cleanup_spec_ struct spec s = {0};
+    struct failure f = {0};
+    char dir[] = "/tmp/test-files.XXXXXX";
+    _cleanup_close_ int old = open(".", O_PATH | O_CLOEXEC);
+
+    ASSERT(mkdtemp(dir));
+    ASSERT_EQ(chdir(dir), 0);
+    (void)umask(022);
+    begin_exec(&b, 3);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "new\0a\0b", 7), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "a/b/deep\0", 9), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "tool\0second", 11), 0);
+    int fd = open("tool", O_WRONLY | O_CREAT | O_CLOEXEC, 0750);
+    ASSERT(fd >= 0);
+    (void)close(fd);
+    ASSERT_EQ(parse_spec(&b, &s), 0);
+    ASSERT_EQ(files_write(&s.files, &f), 0);
+    expect_file("new", "a\0b", 3, 0644);
+    expect_file("a/b/deep", "", 0, 0644);
+    expect_file("tool", "second", 6, 0750);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "a/b\0a folder", 12), 0);
+    spec_done(&s);
+    ASSERT_EQ(parse_spec(&b, &s), 0);
+    ASSERT(files_write(&s.files, &f) < 0);
+    ASSERT(strstr(f.text, "a/b"));
+    ASSERT_EQ(unlink("new") | unlink("tool") | unlink("a/b/deep") | rmdir("a/b") | rmdir("a"), 0);
+    ASSERT_EQ(fchdir(old), 0);
+    ASSERT_EQ(rmdir(dir), 0); /* and nothing else was left */
 }
 
 TEST(parsing_an_exec_survives_failing_allocations)

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program.c: from code in a language to a running program.
+ *
+ * The code is a file, /workspace/main.EXT, so that tests can import it; a call that runs while another one does in the same
+ * environment gets main_2.EXT. It never goes through argv. In most cases its files travel with the command that runs it,
+ * one round trip, and an interpreter is that command itself; a compiled language is built by a shell script.
+ *
+ * Where that cannot be started (the image's user may not write /workspace, the first tool is not there) or the files are
+ * too large to travel, a shell writes them, to /tmp if need be, and tries the tools in turn: first the files and the
+ * input, then the code, on the script's standard input, which then becomes the interpreter.
+ *
+ * A call that names no environment and whose language the default one lacks is run again in an environment of its own for
+ * that language, if a local image has it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/execution.h"
+
+static void on_done(void *data, struct mcp_job *job);
+
+static void no_memory(struct mcp_execution *x)
+{
+    struct mcp_failure why = mcp_failure_of(NULL);
+    mcp_execution_fail(x, &why);
+}
+
+/* ---- Files */
+
+/* All that is to be written; room for MCP_EXECUTION_FILES_MAX + 2. Their number. */
+static size_t collect(struct mcp_execution *x, struct mcp_file *files, size_t *ret_size)
+{
+    json_t *map = json_object_get(x->call->arguments, "files"), *content;
+    const char *name;
+    size_t n = 0;
+
+    *ret_size = 0;
+    json_object_foreach(map, name, content)
+    {
+        files[n++] = (struct mcp_file){
+            .path = name, .data = json_string_value(content), .len = json_string_length(content)};
+        *ret_size += json_string_length(content) + strlen(name) + 64;
+    }
+    return n;
+}
+
+static struct mcp_file code_file(const struct mcp_execution *x)
+{
+    const json_t *code = json_object_get(x->call->arguments, "code");
+    return (struct mcp_file){.path = x->file, .data = json_string_value(code), .len = json_string_length(code)};
+}
+
+/* ---- With the command that runs it */
+
+static void start_carried(struct mcp_execution *x, const struct mcp_file *files, size_t n)
+{
+    const struct mcp_language *l = x->language;
+    const json_t *input = json_object_get(x->call->arguments, "stdin");
+    _cleanup_free_ char *tool = strndup(l->tools, strcspn(l->tools, " "));
+    const char *direct[] = {tool, x->file};
+    const char *script[] = {"/bin/sh", "-c", mcp_language_script, "sh", x->file, l->tools, l->how, "-"};
+    struct mcp_job_spec spec = {
+        .argv = l->how ? script : direct,
+        .argc = l->how ? BX_ARRAY_SIZE(script) : BX_ARRAY_SIZE(direct),
+        .files = files,
+        .nfiles = n,
+        .workdir = MCP_WORKSPACE,
+        .input = json_string_value(input),
+        .input_len = json_string_length(input),
+        .yield_ms = mcp_server_yield_ms(x->server),
+    };
+    if (tool) {
+        mcp_execution_step(x, &spec, on_done);
+    } else {
+        no_memory(x);
+    }
+}
+
+/* ---- By a script */
+
+static void start_code(struct mcp_execution *x)
+{
+    struct mcp_file code = code_file(x);
+    bool has_input = json_string_length(json_object_get(x->call->arguments, "stdin")) > 0;
+    _cleanup_free_ char *input_file = has_input ? mcp_printf(".stdin.%s", x->file) : strdup("");
+    const char *argv[] = {"/bin/sh", "-c", mcp_language_script, "sh", x->file, x->language->tools,
+                          x->language->how ? x->language->how : "", input_file};
+    struct mcp_job_spec spec = {
+        .argv = argv,
+        .argc = BX_ARRAY_SIZE(argv),
+        .input = code.data,
+        .input_len = code.len,
+        .yield_ms = mcp_server_yield_ms(x->server),
+    };
+    if (input_file) {
+        mcp_execution_step(x, &spec, on_done);
+    } else {
+        no_memory(x);
+    }
+}
+
+static void on_put(void *data, struct mcp_job *job)
+{
+    struct mcp_execution *x = data;
+    struct mcp_failure why;
+    struct mcp_outcome o;
+    struct mcp_shown shown;
+
+    if (mcp_job_failed(job, &why)) {
+        mcp_execution_fail(x, &why);
+        return;
+    }
+    mcp_job_outcome(job, &o);
+    if (o.result.exit_code != 0) {
+        _cleanup_free_ char *text = mcp_capture_text(o.err, 400, &shown);
+        _cleanup_free_ char *message = mcp_printf("argument files: not written: %s", text ? text : "");
+        why = (struct mcp_failure){BOXLITE_E_IO, message ? message : "out of memory",
+                                   "names are relative to " MCP_WORKSPACE ", and the image needs base64"};
+        mcp_execution_fail(x, &why);
+        return;
+    }
+    start_code(x);
+}
+
+static void start_put(struct mcp_execution *x, const struct mcp_file *files, size_t n)
+{
+    _cleanup_free_ char *script = mcp_put_script(files, n);
+    const char *argv[] = {"/bin/sh", "-s"};
+    struct mcp_job_spec spec = {
+        .argv = argv, .argc = BX_ARRAY_SIZE(argv), .input = script, .input_len = script ? strlen(script) : 0};
+    if (script) {
+        mcp_execution_step(x, &spec, on_put);
+    } else {
+        no_memory(x);
+    }
+}
+
+static void start_by_script(struct mcp_execution *x, struct mcp_file *files, size_t n)
+{
+    const json_t *input = json_object_get(x->call->arguments, "stdin");
+    _cleanup_free_ char *input_file = mcp_printf(".stdin.%s", x->file);
+
+    x->by_script = true;
+    if (!input_file) {
+        no_memory(x);
+        return;
+    }
+    if (json_string_length(input) > 0) {
+        files[n++] = (struct mcp_file){
+            .path = input_file, .data = json_string_value(input), .len = json_string_length(input)};
+    }
+    if (n > 0) {
+        start_put(x, files, n);
+    } else {
+        start_code(x);
+    }
+}
+
+void mcp_program_start(struct mcp_execution *x)
+{
+    unsigned slot = mcp_environment_take_slot(mcp_execution_environment(x), x);
+    struct mcp_file files[MCP_EXECUTION_FILES_MAX + 2], code;
+    size_t size, n = collect(x, files, &size);
+
+    free(x->file);
+    x->file = slot == 1 ? mcp_printf("main.%s", x->language->extension)
+                        : mcp_printf("main_%u.%s", slot, x->language->extension);
+    if (!x->file) {
+        no_memory(x);
+        return;
+    }
+    code = code_file(x);
+    if (!x->by_script && size + code.len + 64 <= MCP_CARRY_MAX) {
+        files[n++] = code;
+        start_carried(x, files, n);
+    } else {
+        start_by_script(x, files, n);
+    }
+}
+
+/* ---- Where the language is missing */
+
+static bool has_no_tool(const struct mcp_outcome *o)
+{
+    struct mcp_shown shown;
+    _cleanup_free_ char *text = mcp_capture_text(o->err, 256, &shown);
+    return !o->running && o->result.exit_code == 127 && text &&
+           strncmp(text, MCP_NO_TOOL, strlen(MCP_NO_TOOL)) == 0;
+}
+
+static void say_no_image(struct mcp_execution *x)
+{
+    const struct mcp_language *l = x->language;
+    _cleanup_free_ char *message =
+        mcp_printf("environment %s has no %s (tried: %s)", x->env_name, l->names[0], l->tools);
+    _cleanup_free_ char *hint =
+        mcp_printf("create_environment with an image that has it; of local images one named %s... would be used by "
+                   "itself (the user can load one: boxlite image load)",
+                   l->images[0]);
+    struct mcp_failure why = {BOXLITE_E_NOT_FOUND, message ? message : "out of memory", hint};
+    mcp_execution_fail(x, &why);
+}
+
+/* Once more where an image has it, or an error that says which would. */
+static void try_elsewhere(struct mcp_execution *x)
+{
+    struct mcp_environments *all = mcp_server_environments(x->server);
+    bool asked = mcp_arg_str(x->call, "environment", NULL) != NULL || x->fresh || x->second;
+    _cleanup_free_ char *image = asked ? NULL : mcp_language_image(x->server, x->language);
+    _cleanup_free_ char *name = mcp_printf("default-%s", x->language->extension);
+    struct mcp_environment_spec spec = {.name = name, .image = image, .network = -1};
+    struct mcp_environment *env = name ? mcp_environment_find(all, name) : NULL;
+    struct mcp_failure why;
+
+    if (!image || !name || (!env && mcp_environment_add(all, &spec, &env, &why) < 0)) {
+        say_no_image(x);
+        return;
+    }
+    mcp_environment_release_slot(mcp_execution_environment(x), x);
+    free(x->env_name);
+    x->env_name = steal_ptr(&name);
+    x->second = true;
+    x->by_script = false;
+    mcp_program_start(x);
+}
+
+static void on_done(void *data, struct mcp_job *job)
+{
+    struct mcp_execution *x = data;
+    struct mcp_failure why;
+    struct mcp_outcome o;
+
+    if (mcp_job_failed(job, &why)) {
+        mcp_execution_fail(x, &why);
+        return;
+    }
+    mcp_job_outcome(job, &o);
+    if ((o.result.flags & BOXLITE_EXIT_NOT_STARTED) && !x->by_script) {
+        x->by_script = true;
+        mcp_environment_release_slot(mcp_execution_environment(x), x);
+        mcp_program_start(x);
+    } else if (has_no_tool(&o)) {
+        try_elsewhere(x);
+    } else {
+        x->on_end(x, job);
+    }
+}
