@@ -237,11 +237,50 @@ BOXLITE_API const char *boxlite_image_name(const boxlite_image *image, size_t i)
 BOXLITE_API const char *boxlite_image_platform(const boxlite_image *image);
 /* Bytes on disk: blobs and built root image. */
 BOXLITE_API uint64_t boxlite_image_size(const boxlite_image *image);
+/* How many of them are blobs that other images here use too, when the object was made. */
+BOXLITE_API uint64_t boxlite_image_shared_size(const boxlite_image *image);
 /* Seconds since 1970. */
 BOXLITE_API int64_t boxlite_image_created(const boxlite_image *image);
 /* All that is known as a JSON object: digest, names, config, layers, sizes. */
 BOXLITE_API const char *boxlite_image_json(const boxlite_image *image);
 BOXLITE_API void boxlite_image_free(boxlite_image *image);
+
+/* The steps by which an image was made, the oldest first; what an image says of itself. */
+BOXLITE_API size_t boxlite_image_history_count(const boxlite_image *image);
+/* Seconds since 1970, 0 where it is not said. */
+BOXLITE_API int64_t boxlite_image_history_created(const boxlite_image *image, size_t i);
+/* The command that made it; "" where it is not said. */
+BOXLITE_API const char *boxlite_image_history_created_by(const boxlite_image *image, size_t i);
+BOXLITE_API const char *boxlite_image_history_comment(const boxlite_image *image, size_t i);
+/* The digest of the layer's blob, NULL for a step that changed no files; and the blob's bytes. */
+BOXLITE_API const char *boxlite_image_history_layer(const boxlite_image *image, size_t i);
+BOXLITE_API uint64_t boxlite_image_history_size(const boxlite_image *image, size_t i);
+
+/* Gives an image another name, NAME[:TAG]; taken from an image that has it. */
+BOXLITE_API int boxlite_image_tag(boxlite_runtime *rt, const char *ref, const char *name,
+                                  boxlite_error **err);
+/* Takes a name away and keeps the image, be it without a name: NOT_FOUND. */
+BOXLITE_API int boxlite_image_untag(boxlite_runtime *rt, const char *name, boxlite_error **err);
+
+#define BOXLITE_ARCHIVE_OCI 0    /* a tar of an OCI image layout */
+#define BOXLITE_ARCHIVE_DOCKER 1 /* the same with what `docker load` looks for */
+
+/* Writes images as one archive to a descriptor (borrowed; blocking; may be a pipe). What was written
+ * when it fails is no archive. */
+BOXLITE_API int boxlite_image_save(boxlite_runtime *rt, const char *const *refs, size_t nrefs,
+                                   int format, int fd, boxlite_error **err);
+/* Digests all files of an image and builds its root image anew for a comparison: INTEGRITY, with
+ * what is wrong, and what to do as the hint. With `repair`, damaged files are removed (the image must
+ * then be brought in again) and a root image that differs is replaced, which is 0. */
+BOXLITE_API int boxlite_image_verify(boxlite_runtime *rt, const char *ref, int repair,
+                                     boxlite_error **err);
+/* Removes images that no box uses: those without a name, with `all` those with one, too; only those
+ * that came and were last used `min_age_sec` seconds ago or earlier; with `keep_bytes` other than 0 the
+ * least recently used first, and no more than are needed to come down to so many bytes of disk. Also clears what
+ * crashed processes left of images. The counts of images and bytes may be NULL. */
+BOXLITE_API int boxlite_image_prune(boxlite_runtime *rt, int all, uint64_t min_age_sec,
+                                    uint64_t keep_bytes, uint64_t *ret_removed,
+                                    uint64_t *ret_freed, boxlite_error **err);
 
 /* ---- Box options ----------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * image.c: local images, as exported. An image object is a copy of its row.
  */
-#include "oci/images.h"
+#include "api/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,7 @@
 #include "base/json.h"
 #include "box/options.h"
 #include "box/runtime.h"
-
-struct boxlite_image {
-    struct bx_image_row row;
-    char *json;
-};
-
-struct boxlite_image_list {
-    boxlite_image **v;
-    size_t n, cap;
-    boxlite_error *error;
-};
+#include "oci/usage.h"
 
 struct boxlite_image_config {
     struct bx_strv entrypoint, command, env, labels;
@@ -161,8 +151,29 @@ static json_t *parse_or_null(const char *text, const char *what)
     return v;
 }
 
-static char *image_json(const struct bx_image_row *row)
+/* Which blob holds which unpacked layer, from the bottom up. */
+static json_t *layers_json(const boxlite_image *image)
 {
+    _cleanup_json_ json_t *config = parse_or_null(image->row.config, "the image configuration");
+    const json_t *ids = json_object_get(json_object_get(config, "rootfs"), "diff_ids");
+    json_t *list = json_array();
+    size_t layer = 0;
+
+    for (size_t i = 0; list && i < image->history.n; i++) {
+        const struct bx_history_step *s = &image->history.v[i];
+        if (s->layer) {
+            (void)json_array_append_new(list, json_pack("{s:s, s:O?, s:I}", "digest", s->layer,
+                                                        "diff_id", json_array_get(ids, layer),
+                                                        "size", (json_int_t)s->size));
+            layer++;
+        }
+    }
+    return list;
+}
+
+static char *image_json(const boxlite_image *image)
+{
+    const struct bx_image_row *row = &image->row;
     _cleanup_json_ json_t *obj = json_object();
     if (!obj || bx_json_set(obj, "digest", json_string(row->digest)) < 0 ||
         bx_json_set(obj, "names", bx_json_from_strv(&row->names)) < 0 ||
@@ -170,6 +181,8 @@ static char *image_json(const struct bx_image_row *row)
         bx_json_set(obj, "created", json_integer(row->created)) < 0 ||
         bx_json_set(obj, "blob_size", json_integer((json_int_t)row->blob_size)) < 0 ||
         bx_json_set(obj, "rootfs_size", json_integer((json_int_t)row->rootfs_size)) < 0 ||
+        bx_json_set(obj, "shared_size", json_integer((json_int_t)image->shared)) < 0 ||
+        bx_json_set(obj, "layers", layers_json(image)) < 0 ||
         bx_json_set(obj, "config", parse_or_null(row->config, "the image configuration")) < 0 ||
         bx_json_set(obj, "manifest", parse_or_null(row->manifest, "the manifest")) < 0) {
         return NULL;
@@ -177,8 +190,9 @@ static char *image_json(const struct bx_image_row *row)
     return bx_json_text(obj);
 }
 
-/* From a row, whose strings are taken. */
-static int image_from_row(struct bx_image_row *take, boxlite_image **ret, boxlite_error **err)
+/* From a row, whose strings are taken. An image whose documents are damaged can still be shown and removed. */
+static int image_from_row(struct bx_image_row *take, const struct bx_usage *usage,
+                          boxlite_image **ret, boxlite_error **err)
 {
     boxlite_image *image = calloc(1, sizeof(*image));
     if (!image) {
@@ -186,7 +200,9 @@ static int image_from_row(struct bx_image_row *take, boxlite_image **ret, boxlit
     }
     image->row = *take;
     *take = (struct bx_image_row){0};
-    image->json = image_json(&image->row);
+    (void)bx_history_read(&image->row, &image->history, NULL);
+    (void)bx_usage_shared(usage, &image->row, &image->shared, NULL);
+    image->json = image_json(image);
     if (!image->json) {
         boxlite_image_free(image);
         return bx_fail_oom(err);
@@ -198,13 +214,15 @@ static int image_from_row(struct bx_image_row *take, boxlite_image **ret, boxlit
 static int image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret,
                       boxlite_error **err)
 {
+    _cleanup_usage_ struct bx_usage usage = {0};
     struct bx_image_row row = {0};
     int r = bx_image_find(&rt->images, ref, &row, err);
     if (r == BOXLITE_E_NOT_FOUND) {
         bx_hint(err, "see the images here with: boxlite image ls");
     }
     if (r == 0) {
-        r = image_from_row(&row, ret, err);
+        (void)bx_usage_read(&rt->images, &usage, NULL);
+        r = image_from_row(&row, &usage, ret, err);
         bx_image_row_done(&row);
     }
     return r;
@@ -223,6 +241,7 @@ void boxlite_image_free(boxlite_image *image)
 {
     if (image) {
         bx_image_row_done(&image->row);
+        bx_history_done(&image->history);
         free(image->json);
         free(image);
     }
@@ -340,9 +359,15 @@ static int copy_row(const struct bx_image_row *from, struct bx_image_row *to)
     return bx_strv_copy(&to->names, (const char *const *)from->names.v, from->names.n);
 }
 
+struct listing {
+    boxlite_image_list *list;
+    struct bx_usage usage;
+};
+
 static int add_row(void *data, const struct bx_image_row *row)
 {
-    boxlite_image_list *list = data;
+    struct listing *listing = data;
+    boxlite_image_list *list = listing->list;
     struct bx_image_row copy = {0};
 
     if (list->n == list->cap) {
@@ -354,8 +379,9 @@ static int add_row(void *data, const struct bx_image_row *row)
         list->v = v;
         list->cap = cap;
     }
-    int r = copy_row(row, &copy) < 0 ? bx_fail_oom(&list->error)
-                                     : image_from_row(&copy, &list->v[list->n], &list->error);
+    int r = copy_row(row, &copy) < 0
+                ? bx_fail_oom(&list->error)
+                : image_from_row(&copy, &listing->usage, &list->v[list->n], &list->error);
     bx_image_row_done(&copy);
     list->n += r == 0;
     return r;
@@ -370,7 +396,10 @@ int boxlite_image_list_new(boxlite_runtime *rt, boxlite_image_list **ret, boxlit
         return bx_fail_oom(err);
     }
     _cleanup_error_ boxlite_error *error = NULL;
-    int r = bx_store_image_each(rt->store, add_row, list, &error);
+    struct listing listing = {.list = list};
+    (void)bx_usage_read(&rt->images, &listing.usage, NULL);
+    int r = bx_store_image_each(rt->store, add_row, &listing, &error);
+    bx_usage_done(&listing.usage);
     if (r < 0) {
         r = bx_fail_again(err, list->error ? list->error : error);
         boxlite_image_list_free(list);

@@ -12,12 +12,25 @@
 #include "base/timeutil.h"
 #include "box/client.h"
 #include "box/op.h"
+#include "state/settings.h"
 
 static void take_options(boxlite_runtime *rt, const boxlite_runtime_options *o)
 {
     rt->log = (struct bx_log){.fn = o->log, .data = o->log_data, .level = o->log_level};
     rt->images.progress = o->progress;
     rt->images.progress_data = o->progress_data;
+}
+
+static int take_settings(boxlite_runtime *rt, boxlite_error **err)
+{
+    struct bx_settings s;
+    int r = bx_settings_read(rt->home, &s, err);
+
+    if (r == 0) {
+        rt->images.limit = s.images_limit;
+        rt->images.max_bytes = s.images_unpacked;
+    }
+    return r;
 }
 
 int bx_runtime_new(const boxlite_runtime_options *options, boxlite_runtime **ret,
@@ -49,7 +62,10 @@ int bx_runtime_new(const boxlite_runtime_options *options, boxlite_runtime **ret
     rt->images.home = rt->home;
     rt->images.store = rt->store;
     rt->images.log = &rt->log;
-    r = bx_sweep(rt, err);
+    r = take_settings(rt, err);
+    if (r == 0) {
+        r = bx_sweep(rt, err);
+    }
     if (r < 0) {
         goto fail;
     }

@@ -35,8 +35,11 @@ static int run(const struct cli_list *operands)
     const char *path = operands->count ? operands->items[0] : opt.input;
     int status;
 
+    if (!path && !isatty(STDIN_FILENO)) {
+        path = "-";
+    }
     if (!path || (operands->count && opt.input)) {
-        return cli_error_hint("usage: boxlite image load PATH", "image load: give one path");
+        return cli_error_hint("usage: boxlite image load PATH|-", "image load: give one path");
     }
     status = cli_open();
     if (status) {
@@ -56,11 +59,12 @@ static const struct cli_option *const sets[] = {options, NULL};
 
 const struct cli_command cli_cmd_image_load = {
     .name = "image load",
-    .args = "PATH",
+    .args = "[PATH|-]",
     .summary = "load an OCI layout or a docker archive",
     .about =
         "Loads all images of an OCI image layout (a folder or a tar archive of one) or of an archive that "
-        "\"docker save\" or \"podman save\" wrote. Prints their names and digests.",
+        "\"docker save\" or \"podman save\" wrote; \"-\" (the default unless it is a terminal) reads standard input. "
+        "Prints their names and digests.",
     .examples = "docker save python:3.11-slim -o python.tar && boxlite image load python.tar\n"
                 "boxlite image load ./layout --name my/image:1",
     .sets = sets,

@@ -11,26 +11,25 @@ static const struct cli_command *const box_commands[] = {
     &cli_cmd_kill,    &cli_cmd_stop,   &cli_cmd_rm,    NULL,
 };
 static const struct cli_command *const image_commands[] = {
-    &cli_cmd_image_import,  &cli_cmd_image_load, &cli_cmd_image_ls,
-    &cli_cmd_image_inspect, &cli_cmd_image_rm,   NULL,
+    &cli_cmd_image_import,  &cli_cmd_image_load,    &cli_cmd_image_save,   &cli_cmd_image_ls,
+    &cli_cmd_image_inspect, &cli_cmd_image_history, &cli_cmd_image_tag,    &cli_cmd_image_untag,
+    &cli_cmd_image_rm,      &cli_cmd_image_prune,   &cli_cmd_image_verify, NULL,
 };
 static const struct cli_command *const kernel_commands[] = {
     &cli_cmd_kernel_import, &cli_cmd_kernel_build, &cli_cmd_kernel_ls, &cli_cmd_kernel_rm, NULL,
 };
 static const struct cli_command *const agent_commands[] = {
-    &cli_cmd_mcp_install, NULL,
+    &cli_cmd_mcp_install,
+    NULL,
 };
 static const struct cli_command *const host_commands[] = {
     &cli_cmd_doctor, &cli_cmd_info, &cli_cmd_version, &cli_cmd_help, NULL,
 };
 
 const struct cli_section cli_sections[] = {
-    {"Boxes", box_commands},
-    {"Images", image_commands},
-    {"Kernels", kernel_commands},
-    {"Coding agents", agent_commands},
-    {"This machine", host_commands},
-    {0},
+    {"Boxes", box_commands},         {"Images", image_commands},
+    {"Kernels", kernel_commands},    {"Coding agents", agent_commands},
+    {"This machine", host_commands}, {0},
 };
 
 const struct cli_alias cli_aliases[] = {
@@ -40,6 +39,10 @@ const struct cli_alias cli_aliases[] = {
     {"images", "image ls"},
     {"import", "image import"},
     {"load", "image load"},
+    {"save", "image save"},
+    {"history", "image history"},
+    {"tag", "image tag"},
+    {"untag", "image untag"},
     {"rmi", "image rm"},
     {"image list", "image ls"},
     {"kernel list", "kernel ls"},

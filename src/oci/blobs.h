@@ -57,5 +57,7 @@ int bx_blobs_write_index(const struct bx_images *im, boxlite_error **err);
 void bx_hint_space(boxlite_error **err);
 /* Removes files of blobs and roots that no row uses. Under the lock. */
 int bx_blobs_clear(const struct bx_images *im, boxlite_error **err);
+/* The same; ret_freed is set also on failure. */
+int bx_blobs_clear_counted(const struct bx_images *im, uint64_t *ret_freed, boxlite_error **err);
 
 #endif

@@ -22,6 +22,7 @@ struct bx_images { /* what all calls here need; borrowed */
     boxlite_progress_fn progress; /* may be NULL */
     void *progress_data;
     uint64_t max_bytes; /* largest unpacked image; 0: 64 GiB */
+    uint64_t limit;     /* of what all images take on the disk (prune.h); 0: none */
 };
 
 /* config: the "config" object of an OCI image config (Env, Entrypoint, Cmd, User, WorkingDir, Labels) or NULL. */
@@ -34,6 +35,16 @@ int bx_image_load(const struct bx_images *im, const char *path, const char *ref,
 int bx_image_find(const struct bx_images *im, const char *ref, struct bx_image_row *ret,
                   boxlite_error **err);
 int bx_image_remove(const struct bx_images *im, const char *ref, bool force, boxlite_error **err);
+/* Gives another name; it is taken from an image that has it. */
+int bx_image_tag(const struct bx_images *im, const char *ref, const char *name,
+                 boxlite_error **err);
+/* Takes a name away and keeps the image: NOT_FOUND. */
+int bx_image_untag(const struct bx_images *im, const char *name, boxlite_error **err);
+/* Writes the images as one tar to fd: an OCI image layout, with docker one that `docker load` reads, too. */
+int bx_image_save(const struct bx_images *im, const char *const *refs, size_t nrefs, bool docker,
+                  int fd, boxlite_error **err);
+/* INTEGRITY if the image's files are not what its digest promises. With repair, damaged files are removed. */
+int bx_image_verify(const struct bx_images *im, const char *ref, bool repair, boxlite_error **err);
 /* A checked read-only descriptor of the image's root, (re)built from the blobs if it is missing. Damaged: INTEGRITY with
  * a hint. ret_path (caller frees) may be NULL. */
 int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, int *ret_fd,

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "oci/blobs.h"
 #include "oci/manifest.h"
+#include "oci/prune.h"
 
 static int count_blobs(const struct bx_record *rec, uint64_t *ret, boxlite_error **err)
 {
@@ -53,6 +54,9 @@ int bx_record_image(const struct bx_images *im, const struct bx_record *rec, cha
     r = bx_store_image_put(im->store, &row, err);
     if (r == 0 && rec->name) {
         r = bx_store_image_name(im->store, rec->name, digest, err);
+    }
+    if (r == 0) {
+        r = bx_images_evict(im, digest, err);
     }
     if (r == 0) {
         r = bx_blobs_write_index(im, err);

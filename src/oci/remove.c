@@ -10,13 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "oci/blobs.h"
-#include "oci/manifest.h"
 #include "oci/reference.h"
+#include "oci/usage.h"
+
+#define USERS_SHOWN 5u
 
 /* ---- finding */
 
@@ -89,58 +93,29 @@ int bx_image_find(const struct bx_images *im, const char *ref, struct bx_image_r
 
 /* ---- removing */
 
-struct used {
-    struct bx_strv digests;
-    boxlite_error *error;
-};
-
-static int add_digest(struct used *u, const char *digest)
-{
-    int r;
-
-    u->digests.max = 1000000;
-    r = bx_strv_add(&u->digests, digest);
-    return r < 0 ? bx_fail_oom(&u->error) : 0;
-}
-
-/* All blobs that the image uses. A row that cannot be read makes the removal fail rather than lose blobs. */
-static int collect_used(void *data, const struct bx_image_row *row)
-{
-    struct used *u = data;
-    _cleanup_manifest_ struct bx_manifest m = {0};
-    int r = bx_manifest_parse(row->manifest, strlen(row->manifest), "manifest in the database", &m,
-                              &u->error);
-
-    if (r == 0) {
-        r = add_digest(u, row->digest);
-    }
-    if (r == 0) {
-        r = add_digest(u, m.config.digest);
-    }
-    for (size_t i = 0; r == 0 && i < m.n; i++) {
-        r = add_digest(u, m.items[i].digest);
-    }
-    return r;
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool is_used(const struct used *u, const char *hex)
+static bool is_used(const struct bx_usage *u, const char *hex)
 {
     char digest[BX_DIGEST_LEN + 1];
-    const char *key = digest;
 
     (void)snprintf(digest, sizeof(digest), "sha256:%.64s", hex);
-    return u->digests.n &&
-           bsearch(&key, u->digests.v, u->digests.n, sizeof(char *), compare_texts) != NULL;
+    return bx_usage_find(u, digest) != NULL;
+}
+
+/* Removes one file unless it is gone, and adds what it took. */
+static int clear_file(int dirfd, const char *name, uint64_t *freed)
+{
+    struct stat st;
+
+    if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || unlinkat(dirfd, name, 0) < 0) {
+        return errno == ENOENT ? 0 : -errno;
+    }
+    *freed += (uint64_t)st.st_size;
+    return 0;
 }
 
 /* Removes every file of a folder that is named by a digest (and `suffix`) nobody uses. */
 static int clear_folder(const struct bx_images *im, const char *folder, const char *suffix,
-                        const struct used *u, boxlite_error **err)
+                        const struct bx_usage *u, uint64_t *freed, boxlite_error **err)
 {
     _cleanup_closedir_ DIR *dir = NULL;
     int fd = openat(im->home->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -156,50 +131,68 @@ static int clear_folder(const struct bx_images *im, const char *folder, const ch
     }
     for (struct dirent *e; (e = readdir(dir));) {
         bool ours = strspn(e->d_name, "0123456789abcdef") == 64 && bx_streq(e->d_name + 64, suffix);
-        if (ours && !is_used(u, e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) < 0 &&
-            errno != ENOENT) {
-            return bx_fail_errno(err, BOXLITE_E_IO, errno, "removing %s/%s", folder, e->d_name);
+        int r = ours && !is_used(u, e->d_name) ? clear_file(dirfd(dir), e->d_name, freed) : 0;
+        if (r < 0) {
+            return bx_fail_errno(err, BOXLITE_E_IO, r, "removing %s/%s", folder, e->d_name);
         }
     }
     return 0;
 }
 
+int bx_blobs_clear_counted(const struct bx_images *im, uint64_t *ret_freed, boxlite_error **err)
+{
+    _cleanup_usage_ struct bx_usage u = {0};
+    uint64_t freed = 0;
+    int r = bx_usage_read(im, &u, err);
+
+    if (r == 0) {
+        r = clear_folder(im, "images/blobs/sha256", "", &u, &freed, err);
+    }
+    if (r == 0) {
+        r = clear_folder(im, "rootfs", ".sqfs", &u, &freed, err);
+    }
+    *ret_freed = freed;
+    return r;
+}
+
 int bx_blobs_clear(const struct bx_images *im, boxlite_error **err)
 {
-    struct used u = {0};
-    int r = bx_store_image_each(im->store, collect_used, &u, &u.error);
+    uint64_t freed;
 
-    if (r == 0 && u.digests.n) {
-        qsort(u.digests.v, u.digests.n, sizeof(char *), compare_texts);
+    return bx_blobs_clear_counted(im, &freed, err);
+}
+
+/* ---- boxes of an image */
+
+struct users {
+    const char *digest;
+    struct bx_buf names; /* the first few, ", " between them */
+    unsigned n;
+};
+
+static int add_user(void *data, const struct bx_box_row *row)
+{
+    struct users *u = data;
+
+    if (bx_streq(row->digest, u->digest) && u->n++ < USERS_SHOWN) {
+        (void)bx_buf_appendf(&u->names, "%s%s", u->n > 1 ? ", " : "", row->name);
     }
-    if (r == 0) {
-        r = clear_folder(im, "images/blobs/sha256", "", &u, &u.error);
-    }
-    if (r == 0) {
-        r = clear_folder(im, "rootfs", ".sqfs", &u, &u.error);
-    }
-    bx_strv_done(&u.digests);
-    if (r < 0 && err) {
-        *err = u.error;
-    } else {
-        boxlite_error_free(u.error);
-    }
-    return r;
+    return 0;
 }
 
 static int check_unused(const struct bx_images *im, const struct bx_image_row *row, const char *ref,
                         boxlite_error **err)
 {
-    uint64_t boxes = 0;
-    int r = bx_store_box_count_image(im->store, row->digest, &boxes, err);
+    struct users u = {.digest = row->digest, .names = BX_BUF_INIT(1024)};
+    int r = bx_store_box_each(im->store, add_user, &u, err);
 
-    if (r < 0 || boxes == 0) {
-        return r;
+    if (r == 0 && u.n > 0) {
+        r = bx_fail(err, BOXLITE_E_BUSY, "image %s is used by %s %s%s", ref,
+                    u.n == 1 ? "box" : "boxes", bx_buf_str(&u.names),
+                    u.n > USERS_SHOWN ? " and others" : "");
+        bx_hint(err, "remove the box%s first (boxlite rm), or use --force", u.n == 1 ? "" : "es");
     }
-    r = bx_fail(err, BOXLITE_E_BUSY, "image %s is used by %llu box%s", ref,
-                (unsigned long long)boxes, boxes == 1 ? "" : "es");
-    bx_hint(err, "remove the box%s first (boxlite ls -a, boxlite rm), or use --force",
-            boxes == 1 ? "" : "es");
+    bx_buf_done(&u.names);
     return r;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/io.h"
 #include "base/str.h"
 #include "disk/rootfs.h"
 #include "oci/layer.h"
@@ -24,6 +25,7 @@
 #define MAX_BYTES_DEFAULT (64ull << 30)
 #define HEADERS_MAX (1ull << 30)
 #define SPACE_EXTRA (64ull << 20)
+#define COMPARE_CHUNK (256u << 10)
 
 uint64_t bx_image_max_bytes(const struct bx_images *im)
 {
@@ -165,21 +167,27 @@ static int build_into(struct build *b, struct bx_blob_tmp *t, uint64_t *ret_size
     return r;
 }
 
-static int build_root(struct build *b, const char *digest, uint64_t *ret_size, boxlite_error **err)
+/* Builds it in tmp/. */
+static int build_tmp(struct build *b, const char *digest, struct bx_blob_tmp *t, uint64_t *ret_size,
+                     boxlite_error **err)
 {
-    _cleanup_blob_tmp_ struct bx_blob_tmp t = BX_BLOB_TMP_INIT;
-    uint64_t size = 0;
     int r = read_documents(b, digest, err);
 
     if (r == 0) {
         r = bx_home_need_space(b->im->home, b->total + SPACE_EXTRA, "building the root image", err);
     }
     if (r == 0) {
-        r = bx_blob_tmp_new(b->im, "root", &t, err);
+        r = bx_blob_tmp_new(b->im, "root", t, err);
     }
-    if (r == 0) {
-        r = build_into(b, &t, &size, err);
-    }
+    return r < 0 ? r : build_into(b, t, ret_size, err);
+}
+
+static int build_root(struct build *b, const char *digest, uint64_t *ret_size, boxlite_error **err)
+{
+    _cleanup_blob_tmp_ struct bx_blob_tmp t = BX_BLOB_TMP_INIT;
+    uint64_t size = 0;
+    int r = build_tmp(b, digest, &t, &size, err);
+
     if (r == 0) {
         r = bx_root_commit(b->im, &t, digest, err);
     }
@@ -260,6 +268,81 @@ int bx_root_build(const struct bx_images *im, const char *digest, uint64_t *ret_
     return r;
 }
 
+/* ---- comparing */
+
+/* Whether two files hold the same bytes. */
+static int same_bytes(int a, int b, bool *ret, boxlite_error **err)
+{
+    _cleanup_free_ uint8_t *one = malloc(COMPARE_CHUNK), *two = malloc(COMPARE_CHUNK);
+    ssize_t n, m;
+
+    if (!one || !two) {
+        return bx_fail_oom(err);
+    }
+    if (lseek(a, 0, SEEK_SET) < 0 || lseek(b, 0, SEEK_SET) < 0) {
+        return bx_fail_errno(err, BOXLITE_E_IO, errno, "reading root images");
+    }
+    do {
+        n = bx_read_full(a, one, COMPARE_CHUNK);
+        m = bx_read_full(b, two, COMPARE_CHUNK);
+        if (n < 0 || m < 0) {
+            return bx_fail_errno(err, BOXLITE_E_IO, (int)(n < 0 ? n : m), "reading root images");
+        }
+        *ret = n == m && memcmp(one, two, (size_t)n) == 0;
+    } while (*ret && n > 0);
+    return 0;
+}
+
+static int compare(struct build *b, const char *digest, bool repair, bool *ret, boxlite_error **err)
+{
+    _cleanup_blob_tmp_ struct bx_blob_tmp t = BX_BLOB_TMP_INIT;
+    _cleanup_close_ int fd = -1;
+    _cleanup_free_ char *path = NULL;
+    uint64_t size = 0;
+    int found = open_root(b->im, digest, &fd, &path, NULL), r;
+
+    if (found == 0) {
+        *ret = true;
+        return 0;
+    }
+    r = build_tmp(b, digest, &t, &size, err);
+    *ret = false; /* one that is no squashfs at all differs, too */
+    if (r == 0 && found > 0) {
+        r = same_bytes(fd, t.fd, ret, err);
+    }
+    return r == 0 && !*ret && repair ? bx_root_commit(b->im, &t, digest, err) : r;
+}
+
+int bx_root_compare(const struct bx_images *im, const char *digest, bool repair, bool *ret_same,
+                    boxlite_error **err)
+{
+    struct build b = {.im = im};
+    _cleanup_close_ int lock = -1;
+    int r = lock_build(im, digest, &lock, err);
+
+    if (r == 0) {
+        r = compare(&b, digest, repair, ret_same, err);
+    }
+    bx_manifest_done(&b.manifest);
+    bx_config_done(&b.config);
+    return r;
+}
+
+/* ---- use */
+
+int64_t bx_root_used(const struct bx_images *im, const char *digest)
+{
+    _cleanup_close_ int fd = -1;
+    char name[BX_DIGEST_LEN + 8];
+    struct stat st;
+
+    root_name(digest, name, sizeof(name));
+    return bx_home_dir(im->home, "rootfs", &fd, NULL) == 0 &&
+                   fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0
+               ? (int64_t)st.st_mtime
+               : 0;
+}
+
 int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, int *ret_fd,
                   char **ret_path, boxlite_error **err)
 {
@@ -289,6 +372,8 @@ int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, in
         bx_wrap(err, "image %s", row->names.n ? row->names.v[0] : row->digest);
         return r;
     }
+    /* When it was last used, for those who prune: see prune.c. */
+    (void)futimens(fd, NULL);
     *ret_fd = steal_fd(&fd);
     if (ret_path) {
         *ret_path = steal_ptr(&path);

@@ -19,5 +19,11 @@ int bx_root_commit(const struct bx_images *im, struct bx_blob_tmp *t, const char
  * once, one builds and the others wait. */
 int bx_root_build(const struct bx_images *im, const char *digest, uint64_t *ret_size,
                   boxlite_error **err);
+/* Builds the root anew and compares it with the one that is there (an absent one is as good as equal); with repair the
+ * new one takes its place if they differ. */
+int bx_root_compare(const struct bx_images *im, const char *digest, bool repair, bool *ret_same,
+                    boxlite_error **err);
+/* When the image's root was last given to a box (or built), in seconds since 1970; 0: it has none. */
+int64_t bx_root_used(const struct bx_images *im, const char *digest);
 
 #endif

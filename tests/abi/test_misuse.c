@@ -78,6 +78,13 @@ TEST(getters_of_nothing_give_nothing)
     ASSERT_EQ(boxlite_image_size(NULL), 0);
     ASSERT_EQ(boxlite_image_created(NULL), 0);
     ASSERT_NULL(boxlite_image_json(NULL));
+    ASSERT_EQ(boxlite_image_shared_size(NULL), 0);
+    ASSERT_EQ(boxlite_image_history_count(NULL), 0);
+    ASSERT_EQ(boxlite_image_history_created(NULL, 0), 0);
+    ASSERT_NULL(boxlite_image_history_created_by(NULL, 0));
+    ASSERT_NULL(boxlite_image_history_comment(NULL, 0));
+    ASSERT_NULL(boxlite_image_history_layer(NULL, 0));
+    ASSERT_EQ(boxlite_image_history_size(NULL, 0), 0);
     ASSERT_NULL(boxlite_box_id(NULL));
     ASSERT_NULL(boxlite_box_name(NULL));
     ASSERT_NULL(boxlite_box_image(NULL));
@@ -104,6 +111,7 @@ TEST(no_runtime)
     boxlite_kernel_list *kernels = (void *)1;
     boxlite_image *image = (void *)1;
     boxlite_image_list *images = (void *)1;
+    const char *const refs[] = {"x"};
     boxlite_box *box = (void *)1;
     boxlite_box_list *boxes = (void *)1;
     boxlite_box_options *o;
@@ -119,6 +127,11 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_image_open(NULL, "x", &image, ERR));
     REFUSED(rt is, boxlite_image_remove(NULL, "x", 0, ERR));
     REFUSED(rt is, boxlite_image_list_new(NULL, &images, ERR));
+    REFUSED(rt is, boxlite_image_tag(NULL, "x", "y", ERR));
+    REFUSED(rt is, boxlite_image_untag(NULL, "x", ERR));
+    REFUSED(rt is, boxlite_image_save(NULL, refs, 1, BOXLITE_ARCHIVE_OCI, 1, ERR));
+    REFUSED(rt is, boxlite_image_verify(NULL, "x", 0, ERR));
+    REFUSED(rt is, boxlite_image_prune(NULL, 0, 0, 0, NULL, NULL, ERR));
     REFUSED(rt is, boxlite_box_create(NULL, o, &box, ERR));
     REFUSED(rt is, boxlite_box_open(NULL, "x", &box, ERR));
     REFUSED(rt is, boxlite_box_list_new(NULL, &boxes, ERR));
@@ -132,6 +145,7 @@ TEST(no_runtime)
 TEST(no_arguments)
 {
     boxlite_runtime *rt = open_runtime();
+    const char *const refs[] = {NULL};
     boxlite_box_options *o;
     boxlite_image *image;
     boxlite_box *box;
@@ -149,6 +163,15 @@ TEST(no_arguments)
     REFUSED(ret is, boxlite_image_open(rt, "x", NULL, ERR));
     REFUSED(ref, boxlite_image_remove(rt, NULL, 0, ERR));
     REFUSED(ret is, boxlite_image_list_new(rt, NULL, ERR));
+    REFUSED(ref, boxlite_image_tag(rt, NULL, "y", ERR));
+    REFUSED(name, boxlite_image_tag(rt, "x", NULL, ERR));
+    REFUSED(name, boxlite_image_untag(rt, NULL, ERR));
+    REFUSED(refs, boxlite_image_save(rt, NULL, 1, BOXLITE_ARCHIVE_OCI, 1, ERR));
+    REFUSED(refs, boxlite_image_save(rt, refs, 1, BOXLITE_ARCHIVE_OCI, 1, ERR));
+    REFUSED(bad images, boxlite_image_save(rt, refs, 0, BOXLITE_ARCHIVE_OCI, 1, ERR));
+    REFUSED(bad images, boxlite_image_save(rt, refs, 1, 7, 1, ERR));
+    REFUSED(bad images, boxlite_image_save(rt, refs, 1, BOXLITE_ARCHIVE_OCI, -1, ERR));
+    REFUSED(ref, boxlite_image_verify(rt, NULL, 0, ERR));
     REFUSED(options, boxlite_box_create(rt, NULL, &box, ERR));
     REFUSED(ret is, boxlite_box_create(rt, o, NULL, ERR));
     REFUSED(name_or_id, boxlite_box_open(rt, NULL, &box, ERR));

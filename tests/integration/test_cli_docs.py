@@ -39,7 +39,8 @@ def complete(*words):
 def test_there_are_the_commands_that_users_know():
     assert set(commands()) >= {
         "run", "create", "start", "exec", "stop", "kill", "rm", "ls", "inspect", "logs", "cp", "pause", "unpause",
-        "image import", "image load", "image ls", "image rm", "image inspect",
+        "image import", "image load", "image ls", "image rm", "image inspect", "image save", "image tag", "image untag",
+        "image history", "image prune", "image verify",
         "kernel import", "kernel ls", "kernel rm", "kernel build", "doctor", "info", "version", "help"}
 
 
@@ -109,7 +110,8 @@ def test_page_is_sound(page):
 def test_completion_of_commands():
     assert complete("ru") == ["run"]
     assert set(complete("")) >= {c.split()[0] for c in commands()}
-    assert set(complete("image", "")) == {"import", "load", "ls", "inspect", "rm"}
+    assert set(complete("image", "")) == {"import", "load", "save", "ls", "inspect", "history", "tag", "untag",
+                                             "rm", "prune", "verify"}
     assert complete("help", "doc") == ["doctor"]
     assert complete("nope", "") == [] == complete("image", "ls", "x", "")
 
