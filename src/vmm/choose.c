@@ -4,6 +4,8 @@
  */
 #include "base/error.h"
 #include "base/str.h"
+#include "vmm/kvm/engine.h"
+#include "vmm/kvm/launch.h"
 #include "vmm/probe.h"
 #include "vmm/qemu/launch.h"
 #include "vmm/qemu/qemu.h"
@@ -49,16 +51,23 @@ static int choose_tcg(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error
     return r;
 }
 
-static int choose_kvm(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
+static int need_kvm(int cache_fd, boxlite_error **err)
 {
     struct bx_kvm_verdict verdict;
 
-    if (!kvm_usable(cache_fd, &verdict)) {
-        (void)bx_fail(err, BOXLITE_E_UNSUPPORTED, "KVM is not usable here: %s", verdict.detail);
-        bx_hint(err, "use the engine 'auto' or 'qemu-tcg'");
-        return BOXLITE_E_UNSUPPORTED;
+    if (kvm_usable(cache_fd, &verdict)) {
+        return 0;
     }
-    int r = need_qemu(err);
+    (void)bx_fail(err, BOXLITE_E_UNSUPPORTED, "KVM is not usable here: %s", verdict.detail);
+    bx_hint(err, "use the engine 'auto' or 'qemu-tcg'");
+    return BOXLITE_E_UNSUPPORTED;
+}
+
+static int choose_kvm(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
+{
+    int r = need_kvm(cache_fd, err);
+
+    r = r < 0 ? r : need_qemu(err);
     if (r == 0) {
         *ret = &bx_qemu_kvm_ops;
     }
@@ -67,9 +76,14 @@ static int choose_kvm(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error
 
 static int choose_own(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
 {
-    (void)bx_fail(err, BOXLITE_E_UNSUPPORTED, "the engine 'kvm' is not in this build");
-    bx_hint(err, "use the engine 'auto', or 'qemu-kvm' for QEMU on KVM");
-    return BOXLITE_E_UNSUPPORTED;
+    _cleanup_free_ char *program = NULL;
+    int r = need_kvm(cache_fd, err);
+
+    r = r < 0 ? r : bx_kvm_program(&program, err);
+    if (r == 0) {
+        *ret = &bx_kvm_ops;
+    }
+    return r;
 }
 
 int bx_engine_choose(const char *asked, int cache_fd, const struct bx_vmm_ops **ret,

@@ -25,7 +25,7 @@ struct bx_kvm_verdict {
     char detail[160];  /* one line: what was seen */
 };
 
-/* At most 300 ms. Cached per boot in the file "kvm-probe" below cache_fd (-1: no cache); fresh:
+/* At most 300 ms where a machine can be made at once. Cached per boot in the file "kvm-probe" below cache_fd (-1: no cache); fresh:
  * ignore the cache. Never fails: what goes wrong is a verdict. */
 void bx_kvm_probe(int cache_fd, bool fresh, struct bx_kvm_verdict *ret);
 

@@ -26,10 +26,10 @@ struct bx_vmm_disk {
 };
 
 struct bx_vmm_config {
-    const char *name;   /* the box's id, for process titles */
-    const char *kernel; /* path of vmlinux; opened before the jail closes */
+    const char *name;      /* the box's id, for process titles */
+    const char *kernel;    /* path of vmlinux; opened before the jail closes */
     const char *initramfs; /* or NULL */
-    const char *cmdline; /* more words for the kernel command line, or NULL */
+    const char *cmdline;   /* more words for the kernel command line, or NULL */
     uint32_t cpus;
     uint64_t memory;                 /* bytes */
     const struct bx_vmm_disk *disks; /* /dev/vda, /dev/vdb, … in this order */
@@ -38,7 +38,7 @@ struct bx_vmm_config {
     int net_fd; /* Ethernet frames, each with its length (u32, big-endian) first, or -1; borrowed */
     const char *mac; /* "52:54:00:…" with net_fd */
     int console_fd;  /* what the engine's own program prints is copied here, or -1; borrowed */
-    int work_fd; /* a folder of the box for files that the engine needs by name; borrowed */
+    int work_fd;     /* a folder of the box for files that the engine needs by name; borrowed */
     const struct bx_log *log;
 };
 

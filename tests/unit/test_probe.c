@@ -203,6 +203,7 @@ TEST(auto_follows_the_verdict)
         ASSERT_FAILS(BOXLITE_E_UNSUPPORTED, bx_engine_choose("qemu-kvm", tmpdir_fd(), &ops, ERR));
         ASSERT_CONTAINS(err_message(), "KVM is not usable here");
         ASSERT_CONTAINS(err_hint(), "qemu-tcg");
+        ASSERT_FAILS(BOXLITE_E_UNSUPPORTED, bx_engine_choose("kvm", tmpdir_fd(), &ops, ERR));
     }
 }
 
@@ -212,7 +213,5 @@ TEST(unknown_engines_are_refused)
 
     ASSERT_FAILS(BOXLITE_E_INVALID, bx_engine_choose("xen\n", -1, &ops, ERR));
     ASSERT_CONTAINS(err_message(), "'xen\\x0a'");
-    ASSERT_FAILS(BOXLITE_E_UNSUPPORTED, bx_engine_choose("kvm", -1, &ops, ERR));
-    ASSERT_CONTAINS(err_message(), "not in this build");
     ASSERT_NULL(ops);
 }

@@ -26,7 +26,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/spawn.h"
-#include "vmm/qemu/jail.h"
+#include "vmm/jail.h"
 #include "vmm/tsc.h"
 
 #define FDS_MAX 16
@@ -172,7 +172,7 @@ static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
 }
 
 static int spawn(const struct bx_vmm_config *c, const char *program, char *const *argv,
-                 struct child_ends *e, struct bx_qemu_jail *jail, struct bx_qemu_proc *p,
+                 struct child_ends *e, struct bx_engine_jail *jail, struct bx_qemu_proc *p,
                  boxlite_error **err)
 {
     static const char *const env[] = {"LC_ALL=C", "HOME=/", NULL};
@@ -193,7 +193,7 @@ static int spawn(const struct bx_vmm_config *c, const char *program, char *const
         .death_signal = SIGKILL,
         .new_session = true,
         .no_new_privs = true,
-        .child = bx_qemu_jail_enter,
+        .child = bx_engine_jail_enter,
         .child_data = jail,
     };
 
@@ -204,9 +204,9 @@ static int launch(const struct bx_vmm_config *c, enum bx_qemu_accel accel, const
                   struct child_ends *e, struct bx_qemu_proc *p, boxlite_error **err)
 {
     _cleanup_strv_ struct bx_strv argv = {0};
-    struct bx_qemu_jail jail;
+    struct bx_engine_jail jail;
 
-    bx_qemu_jail_prepare(&jail, accel == BX_QEMU_KVM);
+    bx_engine_jail_prepare(&jail, accel == BX_QEMU_KVM);
     int r = open_input(c->kernel, "kernel", jail.drop, &e->kernel, err);
     if (r == 0 && c->initramfs) {
         r = open_input(c->initramfs, "initramfs", jail.drop, &e->initramfs, err);

@@ -25,25 +25,21 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/io.h"
-#include "vmm/qemu/console.h"
+#include "vmm/console.h"
+#include "vmm/outputs.h"
 #include "vmm/qemu/launch.h"
 #include "vmm/qemu/qmp.h"
 
 #define AREA "qemu"
-#define ERRORS_TAIL 4096
-#define ERRORS_COPY_MAX 65536 /* bytes of QEMU's own output that reach the log file */
-#define READ_SIZE 16384
 
 /* What QMP told about the guest. */
 enum told { TOLD_NOTHING, TOLD_SHUTDOWN, TOLD_RESET, TOLD_PANIC, TOLD_SIGNAL };
 
 struct bx_vmm {
     struct bx_qemu_proc proc;
-    struct bx_source *child, *console, *errors;
+    struct bx_source *child;
     struct bx_qmp *qmp;
-    struct bx_buf console_tail, errors_tail;
-    int copy_fd; /* QEMU's own output goes here too; -1: nowhere */
-    size_t copied;
+    struct bx_outputs out;
     bool running, killed, paused;
     bool pausing;         /* the last command was stop */
     unsigned stops_asked; /* stop commands whose event is still to come */
@@ -80,15 +76,11 @@ static void vmm_free(struct bx_vmm *vm)
         while (waitid(P_PIDFD, (id_t)vm->proc.pidfd, &status, WEXITED) < 0 && errno == EINTR) {
         }
     }
-    bx_source_free(vm->console);
-    bx_source_free(vm->errors);
     bx_qmp_free(vm->qmp);
+    bx_outputs_done(&vm->out);
     bx_close(&vm->proc.pidfd);
     bx_close(&vm->proc.console);
     bx_close(&vm->proc.errors);
-    bx_close(&vm->copy_fd);
-    bx_buf_done(&vm->console_tail);
-    bx_buf_done(&vm->errors_tail);
     boxlite_error_free(vm->failure);
     free(vm);
 }
@@ -106,7 +98,7 @@ static void give_up(struct bx_vmm *vm, boxlite_error *error)
 
 static void fail_panic(const struct bx_vmm *vm, boxlite_error **err)
 {
-    _cleanup_free_ char *why = bx_console_panic(&vm->console_tail);
+    _cleanup_free_ char *why = bx_console_panic(&vm->out.console_tail);
 
     (void)bx_fail(err, BOXLITE_E_GUEST, why ? "guest kernel panic: %s" : "the guest %s",
                   why ? why : "reset itself without a word on its console");
@@ -116,7 +108,7 @@ static void fail_panic(const struct bx_vmm *vm, boxlite_error **err)
 /* QEMU ended by itself: the reason is in its last line, or in how it ended. */
 static void fail_exit(const struct bx_vmm *vm, const siginfo_t *status, boxlite_error **err)
 {
-    _cleanup_free_ char *line = bx_last_line(&vm->errors_tail);
+    _cleanup_free_ char *line = bx_last_line(&vm->out.errors_tail);
 
     if (status->si_code != CLD_EXITED) {
         (void)bx_fail(err, BOXLITE_E_ENGINE, "qemu was killed by signal %d", status->si_status);
@@ -148,7 +140,7 @@ static enum bx_vmm_end settle(struct bx_vmm *vm, const siginfo_t *status, boxlit
     case TOLD_SHUTDOWN:
         return BX_VMM_OFF;
     case TOLD_RESET:
-        if (bx_console_says_reboot(&vm->console_tail)) {
+        if (bx_console_says_reboot(&vm->out.console_tail)) {
             return BX_VMM_OFF;
         }
         fail_panic(vm, err);
@@ -162,68 +154,6 @@ static enum bx_vmm_end settle(struct bx_vmm *vm, const siginfo_t *status, boxlit
     }
     fail_exit(vm, status, err);
     return BX_VMM_FAILED;
-}
-
-/* ---- Output of the guest and of the program -------------------------------------------------- */
-
-/* Reads once. Bytes, 0 if there is nothing more now, -1 at the end. */
-static ssize_t read_some(int fd, uint8_t *buf)
-{
-    ssize_t n = read(fd, buf, READ_SIZE);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return 0;
-    }
-    return n > 0 ? n : -1;
-}
-
-/* The console's and the output's readers: false when there is nothing more to read now. */
-static bool read_console(struct bx_vmm *vm)
-{
-    uint8_t buf[READ_SIZE];
-    ssize_t n = read_some(vm->proc.console, buf);
-
-    if (n <= 0) {
-        if (n < 0) {
-            bx_source_free(steal_ptr(&vm->console));
-        }
-        return false;
-    }
-    (void)bx_buf_append_tail(&vm->console_tail, buf, (size_t)n);
-    if (vm->events->console) {
-        vm->events->console(vm->data, buf, (size_t)n);
-    }
-    return true;
-}
-
-static bool read_errors(struct bx_vmm *vm)
-{
-    uint8_t buf[READ_SIZE];
-    ssize_t n = read_some(vm->proc.errors, buf);
-
-    if (n <= 0) {
-        if (n < 0) {
-            bx_source_free(steal_ptr(&vm->errors));
-        }
-        return false;
-    }
-    (void)bx_buf_append_tail(&vm->errors_tail, buf, (size_t)n);
-    size_t room = ERRORS_COPY_MAX - vm->copied;
-    size_t len = (size_t)n < room ? (size_t)n : room;
-    if (vm->copy_fd >= 0 && len > 0 && bx_write_full(vm->copy_fd, buf, len) == 0) {
-        vm->copied += len;
-    }
-    return true;
-}
-
-static void on_console(void *data, uint32_t events)
-{
-    (void)read_console(data);
-}
-
-static void on_errors(void *data, uint32_t events)
-{
-    (void)read_errors(data);
 }
 
 /* ---- QMP ------------------------------------------------------------------------------------- */
@@ -362,9 +292,9 @@ static bool drain(struct bx_vmm *vm)
 
     vm->gone = &gone;
     bx_qmp_drain(vm->qmp);
-    while (!gone && vm->errors && read_errors(vm)) {
+    while (!gone && bx_outputs_read_errors(&vm->out)) {
     }
-    while (!gone && vm->console && read_console(vm)) {
+    while (!gone && bx_outputs_read_console(&vm->out)) {
     }
     if (!gone) {
         vm->gone = outer;
@@ -400,17 +330,24 @@ static pid_t vmm_pid(const struct bx_vmm *vm)
     return vm->proc.pid;
 }
 
-static int watch(struct bx_loop *loop, struct bx_vmm *vm, boxlite_error **err)
+static void on_console(void *data, const uint8_t *p, size_t len)
+{
+    const struct bx_vmm *vm = data;
+
+    vm->events->console(vm->data, p, len);
+}
+
+static int watch(struct bx_loop *loop, struct bx_vmm *vm, int copy_fd, boxlite_error **err)
 {
     static const struct bx_qmp_events qmp_events = {
         .ready = on_qmp_ready, .event = on_qmp_event, .closed = on_qmp_closed};
     int r = bx_loop_add_child(loop, vm->proc.pidfd, on_child, vm, &vm->child);
 
     if (r == 0) {
-        r = bx_loop_add_fd(loop, vm->proc.console, EPOLLIN, on_console, vm, &vm->console);
-    }
-    if (r == 0) {
-        r = bx_loop_add_fd(loop, vm->proc.errors, EPOLLIN, on_errors, vm, &vm->errors);
+        vm->out.on_console = vm->events->console ? on_console : NULL;
+        vm->out.data = vm;
+        r = bx_outputs_start(&vm->out, loop, steal_fd(&vm->proc.console),
+                             steal_fd(&vm->proc.errors), copy_fd);
     }
     if (r < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, r, "watching the engine");
@@ -429,23 +366,18 @@ static int start(enum bx_qemu_accel accel, struct bx_loop *loop, const struct bx
     }
     *vm = (struct bx_vmm){
         .proc = {.pidfd = -1, .qmp = -1, .console = -1, .errors = -1},
-        .console_tail = BX_BUF_INIT(BX_CONSOLE_TAIL),
-        .errors_tail = BX_BUF_INIT(ERRORS_TAIL),
-        .copy_fd = -1,
         .events = events,
         .data = data,
         .log = config->log,
     };
+    bx_outputs_init(&vm->out);
     int r = bx_qemu_launch(config, accel, &vm->proc, err);
     if (r == 0) {
-        r = watch(loop, vm, err);
+        r = watch(loop, vm, config->console_fd, err);
     }
     if (r < 0) {
         vmm_free(vm);
         return r;
-    }
-    if (config->console_fd >= 0) {
-        vm->copy_fd = fcntl(config->console_fd, F_DUPFD_CLOEXEC, 3);
     }
     *ret = vm;
     return 0;

@@ -3,13 +3,13 @@
  * jail.h: what QEMU's process gives up before its program starts, beside limits, no_new_privs and
  * its own seccomp filter.
  */
-#ifndef BX_VMM_QEMU_JAIL_H
-#define BX_VMM_QEMU_JAIL_H
+#ifndef BX_VMM_JAIL_H
+#define BX_VMM_JAIL_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-struct bx_qemu_jail {
+struct bx_engine_jail {
     pid_t parent;
     bool drop;  /* change to uid, else stay */
     uid_t uid;  /* and gid of the same number */
@@ -18,8 +18,8 @@ struct bx_qemu_jail {
 };
 
 /* Decides, in the parent. kvm: the process must be able to open /dev/kvm. */
-void bx_qemu_jail_prepare(struct bx_qemu_jail *jail, bool kvm);
+void bx_engine_jail_prepare(struct bx_engine_jail *jail, bool kvm);
 /* Enters it, in the child (bx_spawn.child): system calls only. 0 or -errno. */
-int bx_qemu_jail_enter(void *data);
+int bx_engine_jail_enter(void *data);
 
 #endif

@@ -6,7 +6,7 @@
  * kernel prints both at level EMERG, so that "quiet" does not hide them: kernel/panic.c and
  * kernel/reboot.c.
  */
-#include "vmm/qemu/console.h"
+#include "vmm/console.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * console.h: what the tail of a guest's console tells about its end. The guest writes it, so it is
  * good for an explanation of the guest's own end and for nothing else.
  */
-#ifndef BX_VMM_QEMU_CONSOLE_H
-#define BX_VMM_QEMU_CONSOLE_H
+#ifndef BX_VMM_CONSOLE_H
+#define BX_VMM_CONSOLE_H
 
 #include <stdbool.h>
 

@@ -10,7 +10,7 @@
  *    other uid).
  * 3. The parent-death signal, which a change of uid clears, is set again: QEMU dies with its shim.
  */
-#include "vmm/qemu/jail.h"
+#include "vmm/jail.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -27,12 +27,12 @@
 #define UID_BASE 0x70000000u
 #define UID_BITS 0x00ffffffu
 
-void bx_qemu_jail_prepare(struct bx_qemu_jail *jail, bool kvm)
+void bx_engine_jail_prepare(struct bx_engine_jail *jail, bool kvm)
 {
     uint32_t random = 0;
     struct stat st;
 
-    *jail = (struct bx_qemu_jail){.parent = getpid(), .drop = geteuid() == 0};
+    *jail = (struct bx_engine_jail){.parent = getpid(), .drop = geteuid() == 0};
     bx_random(&random, sizeof(random));
     jail->uid = UID_BASE + (random & UID_BITS);
     if (!kvm || stat("/dev/kvm", &st) < 0 || (st.st_mode & 0006) == 0006) {
@@ -44,7 +44,7 @@ void bx_qemu_jail_prepare(struct bx_qemu_jail *jail, bool kvm)
 }
 
 /* The raw calls: libc's would tell other threads, of which the child has only the memory. */
-static int become(const struct bx_qemu_jail *jail)
+static int become(const struct bx_engine_jail *jail)
 {
     gid_t kvm_gid = jail->kvm_gid;
 
@@ -65,9 +65,9 @@ static int drop_capabilities(void)
     return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
-int bx_qemu_jail_enter(void *data)
+int bx_engine_jail_enter(void *data)
 {
-    const struct bx_qemu_jail *jail = data;
+    const struct bx_engine_jail *jail = data;
     int r = jail->drop ? become(jail) : 0;
 
     if (r < 0 && r != -EINVAL && r != -EPERM) {
