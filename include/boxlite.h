@@ -561,6 +561,12 @@ BOXLITE_API int boxlite_box_exec_tar_in(boxlite_box *box, const char *guest_dir,
                                         boxlite_exec **ret, boxlite_error **err);
 BOXLITE_API int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_path,
                                          boxlite_exec **ret, boxlite_error **err);
+/* All that differs from the box' image as a layer of one (OCI image specification: whiteouts, opaque
+ * folders), a tar stream on a descriptor (borrowed; blocking). The same changes give the same bytes.
+ * What BoxLite itself puts into a box (/etc/hosts, /etc/hostname, /etc/resolv.conf, /dev, /proc, /sys)
+ * is left out. A running box goes on meanwhile; a box that is not running is started for it without its
+ * main command, and stopped after: BUSY if another process does so just now. */
+BOXLITE_API int boxlite_box_changes_tar(boxlite_box *box, int fd, boxlite_error **err);
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "box/changes.h"
 #include "box/copy.h"
 #include "box/options.h"
 
@@ -221,4 +222,10 @@ int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_path, boxlite_e
     bx_need(guest_path, err);
     bx_need(ret, err);
     return bx_box_exec_tar(box, false, guest_path, ret, err);
+}
+
+int boxlite_box_changes_tar(boxlite_box *box, int fd, boxlite_error **err)
+{
+    bx_need(box, err);
+    return bx_box_changes_tar(box, fd, err);
 }

@@ -23,6 +23,7 @@ struct boxlite_box {
     struct bx_client *client;    /* a reference, or NULL */
     char *json;                  /* what bx_box_json() gave last */
     char *engine;                /* what bx_box_engine() gave last */
+    bool quiet;                  /* how the next start is: see quiet.h */
 };
 
 struct boxlite_box_list {

@@ -58,12 +58,20 @@ static int spawn_with(boxlite_box *box, const char *program, const struct shim_f
                       int *ret_pidfd, boxlite_error **err)
 {
     char level[16];
-    const char *const argv[] = {program, "--box-fd",
-                                "3",     "--home-fd",
-                                "4",     "--control-fd",
-                                "5",     "--log-level",
-                                level,   fds->owner >= 0 ? "--owner-pidfd" : NULL,
-                                "6",     NULL};
+    const char *const argv[] = {program,
+                                "--box-fd",
+                                "3",
+                                "--home-fd",
+                                "4",
+                                "--control-fd",
+                                "5",
+                                "--log-level",
+                                level,
+                                "--quiet",
+                                box->quiet ? "1" : "0",
+                                fds->owner >= 0 ? "--owner-pidfd" : NULL,
+                                "6",
+                                NULL};
     const struct bx_spawn_fd map[] = {{box->fd, FD_BOX},
                                       {box->rt->home->fd, FD_HOME},
                                       {fds->control, FD_CONTROL},
@@ -119,15 +127,16 @@ static int spawn_shim(boxlite_box *box, int *ret_control, int *ret_pidfd, boxlit
     if (log < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, errno, "opening shim.log");
     }
-    owner = box->config.detached ? -1 : bx_pidfd_open(getpid());
-    if (owner < 0 && !box->config.detached) {
+    const bool detached = box->config.detached && !box->quiet;
+    owner = detached ? -1 : bx_pidfd_open(getpid());
+    if (owner < 0 && !detached) {
         return bx_fail_errno(err, BOXLITE_E_IO, owner, "a pidfd of this process");
     }
     r = spawn_with(box, program, &(struct shim_fds){theirs, log, owner}, &pidfd, err);
     if (r < 0) {
         return r;
     }
-    if (box->config.detached) {
+    if (detached) {
         /* The one in between ends as soon as it has forked. */
         while (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &status, WEXITED) < 0 && errno == EINTR) {
         }
@@ -150,8 +159,8 @@ static int spawn_client(boxlite_box *box, struct bx_client **ret, boxlite_error 
     if (r < 0) {
         return r;
     }
-    if (!box->config.detached) {
-        bx_client_own(c, box->config.auto_remove);
+    if (!box->config.detached || box->quiet) {
+        bx_client_own(c, box->config.auto_remove && !box->quiet);
     }
     *ret = c;
     return 0;

@@ -40,6 +40,9 @@ struct bx_copy {
 /* Starts tar-in (input) or tar-out as root; arg is its folder or path. */
 int bx_copy_start(boxlite_box *box, bool input, const char *arg, struct bx_copy *ret,
                   boxlite_error **err);
+/* The same of any built-in; `name` must outlive it. */
+int bx_copy_start_builtin(boxlite_box *box, const char *name, const char *const *argv, size_t argc,
+                          bool input, struct bx_copy *ret, boxlite_error **err);
 void bx_copy_done(struct bx_copy *c); /* kills what still runs */
 /* All of it, or an error: the one that the command has told, if it ended. */
 int bx_copy_write(struct bx_copy *c, const void *data, size_t len, boxlite_error **err);

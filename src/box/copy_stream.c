@@ -16,16 +16,15 @@
 #define COMPLAINTS_MAX 1024u
 #define CHUNK 4096u
 
-static int start(boxlite_box *box, bool input, const char *arg, boxlite_exec **ret,
-                 boxlite_error **err)
+static int start(boxlite_box *box, const char *name, const char *const *argv, size_t argc,
+                 bool input, boxlite_exec **ret, boxlite_error **err)
 {
-    char *const argv[] = {(char *)arg, NULL};
     struct bx_exec_spec spec = {
-        .argv = {.v = (char **)argv, .n = 1},
+        .argv = {.v = (char **)argv, .n = argc},
         .cwd = (char *)"/",
         .user = (char *)"0:0",
         .flags = input ? BX_EXEC_STDIN : 0,
-        .builtin = (char *)(input ? "tar-in" : "tar-out"),
+        .builtin = (char *)name,
     };
     return bx_exec_start(box, &spec, ret, err);
 }
@@ -34,15 +33,20 @@ int bx_box_exec_tar(boxlite_box *box, bool input, const char *path, boxlite_exec
                     boxlite_error **err)
 {
     int r = bx_check_guest_path(input ? "guest_dir" : "guest_path", path, err);
-    return r < 0 ? r : start(box, input, path, ret, err);
+    return r < 0 ? r : start(box, input ? "tar-in" : "tar-out", &path, 1, input, ret, err);
 }
 
 int bx_copy_start(boxlite_box *box, bool input, const char *arg, struct bx_copy *ret,
                   boxlite_error **err)
 {
-    *ret = (struct bx_copy){.complaints = BX_BUF_INIT(COMPLAINTS_MAX),
-                            .what = input ? "tar-in" : "tar-out"};
-    return start(box, input, arg, &ret->exec, err);
+    return bx_copy_start_builtin(box, input ? "tar-in" : "tar-out", &arg, 1, input, ret, err);
+}
+
+int bx_copy_start_builtin(boxlite_box *box, const char *name, const char *const *argv, size_t argc,
+                          bool input, struct bx_copy *ret, boxlite_error **err)
+{
+    *ret = (struct bx_copy){.complaints = BX_BUF_INIT(COMPLAINTS_MAX), .what = name};
+    return start(box, name, argv, argc, input, &ret->exec, err);
 }
 
 void bx_copy_done(struct bx_copy *c)

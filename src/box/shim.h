@@ -39,9 +39,9 @@
 #include "wire/conn_io.h"
 #include "wire/proto.h"
 
-#define BX_SHIM_READERS_MAX 64u            /* attachments of one client */
-#define BX_SHIM_PENDING_MAX 256u           /* unanswered requests of one client */
-#define BX_SHIM_RUNNING_MAX 256u           /* commands at once */
+#define BX_SHIM_READERS_MAX 64u  /* attachments of one client */
+#define BX_SHIM_PENDING_MAX 256u /* unanswered requests of one client */
+#define BX_SHIM_RUNNING_MAX 256u /* commands at once */
 /* Connections at once: one for each command (the command line makes one a command), and some for
  * those who look, stop or remove. */
 #define BX_SHIM_CLIENTS_MAX (BX_SHIM_RUNNING_MAX + 64u)
@@ -72,6 +72,7 @@ extern const struct bx_shim_world bx_shim_real_world;
 
 struct bx_shim_args {
     int box_fd, home_fd, control_fd, owner_pidfd; /* taken; owner_pidfd may be -1 */
+    bool quiet;                                   /* see shimproc.h */
 };
 
 enum bx_shim_phase {

@@ -50,10 +50,16 @@ static int take_lock(struct bx_shim *s, boxlite_error **err)
     return 0;
 }
 
+/* A quiet run leaves what the last real one left, and has a folder of its own for output. */
+static const char *execs_name(const struct bx_shim *s)
+{
+    return s->args.quiet ? "execs.quiet" : "execs";
+}
+
 static int clear_old(struct bx_shim *s)
 {
-    static const char *const old[] = {"exit.json", "execs"};
-    for (size_t i = 0; i < BX_ARRAY_SIZE(old); i++) {
+    const char *const old[] = {execs_name(s), "exit.json"};
+    for (size_t i = 0; i < (s->args.quiet ? 1 : BX_ARRAY_SIZE(old)); i++) {
         int r = bx_rm_rf(s->args.box_fd, old[i]);
         if (r < 0) {
             return r;
@@ -62,18 +68,34 @@ static int clear_old(struct bx_shim *s)
     return 0;
 }
 
-static int make_new(struct bx_shim *s)
+static int mark_started(struct bx_shim *s)
 {
     int fd = openat(s->args.box_fd, "started", O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         return -errno;
     }
     (void)close(fd);
-    s->execs.dir = bx_open_dir(s->args.box_fd, "execs", 0700);
+    return 0;
+}
+
+static int make_new(struct bx_shim *s)
+{
+    int r = s->args.quiet ? 0 : mark_started(s);
+    if (r < 0) {
+        return r;
+    }
+    s->execs.dir = bx_open_dir(s->args.box_fd, execs_name(s), 0700);
     if (s->execs.dir < 0) {
         return s->execs.dir;
     }
     return bx_shim_console_open(&s->console, s->args.box_fd);
+}
+
+static void make_quiet(struct bx_box_config *c)
+{
+    c->main = c->auto_remove = c->detached = false;
+    c->network = BOXLITE_NETWORK_NONE;
+    c->timeout_ms = 0;
 }
 
 int bx_shim_files_begin(struct bx_shim *s, boxlite_error **err)
@@ -86,6 +108,9 @@ int bx_shim_files_begin(struct bx_shim *s, boxlite_error **err)
         return r;
     }
     s->have_config = true;
+    if (s->args.quiet) {
+        make_quiet(&s->config);
+    }
     if ((r = clear_old(s)) < 0 || (r = make_new(s)) < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, r, "preparing the box's folder");
     }
@@ -150,7 +175,9 @@ void bx_shim_files_end(struct bx_shim *s)
         return; /* another shim's box */
     }
     bx_shim_unlisten(s);
-    if (s->have_config && s->config.auto_remove) {
+    if (s->args.quiet) {
+        (void)bx_rm_rf(s->args.box_fd, execs_name(s));
+    } else if (s->have_config && s->config.auto_remove) {
         remove_all(s);
     } else {
         remove_execs(s);

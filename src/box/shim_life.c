@@ -499,7 +499,7 @@ static int begin(struct bx_shim *s, boxlite_error **err)
     int r, agent_fd = -1;
     if ((r = adopt_starter(s, err)) < 0 || (r = bx_shim_files_begin(s, err)) < 0 ||
         (r = watch_owner(s, err)) < 0 || (r = plan_main(s, err)) < 0 ||
-        (r = bx_shim_listen(s, err)) < 0) {
+        (r = s->args.quiet ? 0 : bx_shim_listen(s, err)) < 0) {
         return r;
     }
     bx_shim_tell_state(s, NULL);

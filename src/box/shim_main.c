@@ -45,7 +45,7 @@ static const struct {
     bool required;
 } options[] = {
     {"--box-fd", true},       {"--home-fd", true},    {"--control-fd", true},
-    {"--owner-pidfd", false}, {"--log-level", false},
+    {"--owner-pidfd", false}, {"--log-level", false}, {"--quiet", false},
 };
 
 /* Values by the order of `options`; -1: not given. */
@@ -151,11 +151,14 @@ int main(int argc, char **argv)
     if (!parse(argc, argv, v)) {
         bx_log(&log, BOXLITE_LOG_ERROR, "shim",
                "usage: boxlite-shim --box-fd N --home-fd N "
-               "--control-fd N [--owner-pidfd N] [--log-level N]");
+               "--control-fd N [--owner-pidfd N] [--log-level N] [--quiet N]");
         return EXIT_USAGE;
     }
-    const struct bx_shim_args args = {
-        .box_fd = v[0], .home_fd = v[1], .control_fd = v[2], .owner_pidfd = v[3]};
+    const struct bx_shim_args args = {.box_fd = v[0],
+                                      .home_fd = v[1],
+                                      .control_fd = v[2],
+                                      .owner_pidfd = v[3],
+                                      .quiet = v[5] > 0};
     if (v[4] >= 0) {
         log.level = v[4];
     }

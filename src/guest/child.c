@@ -220,28 +220,48 @@ static int exec_program(struct spec *s, struct failure *f)
 }
 
 /* A built-in runs in this process; the pipe's end tells that it started. */
-static int run_builtin(const struct spec *s, int report, struct failure *f)
-{
-    static const struct {
-        const char *name;
-        int (*run)(const char *arg);
-    } builtins[] = {{"tar-out", tar_out}, {"tar-in", tar_in}};
+static const struct builtin {
+    const char *name;
+    int (*run)(char *const *argv, size_t argc);
+    size_t min, max; /* arguments */
+    bool outside;    /* of the container, with the agent's rights: trusted with what it reads */
+} builtins[] = {
+    {"tar-out", tar_out, 1, 1, false},
+    {"tar-in", tar_in, 1, 1, false},
+    {"changes-out", changes_out, 2, 64, true},
+};
 
+static const struct builtin *find_builtin(const struct spec *s, struct failure *f)
+{
     for (size_t i = 0; i < BX_ARRAY_SIZE(builtins); i++) {
-        if (bx_streq(builtins[i].name, s->builtin) && s->argv.n == 1) {
-            (void)close(report);
-            _exit(builtins[i].run(s->argv.v[0]));
+        const struct builtin *b = &builtins[i];
+        if (bx_streq(b->name, s->builtin) && s->argv.n >= b->min && s->argv.n <= b->max) {
+            return b;
         }
     }
-    return failure_say(f, ENOSYS, "no such built-in: %.60s", s->builtin);
+    (void)failure_say(f, ENOSYS, "no such built-in: %.60s", s->builtin);
+    return NULL;
+}
+
+static int run_builtin(const struct builtin *b, const struct spec *s, int report)
+{
+    (void)close(report);
+    _exit(b->run(s->argv.v, s->argv.n));
 }
 
 static int child_run(const struct child *c, struct failure *f)
 {
     struct spec s = *c->spec; /* its vectors grow here; the agent's are another process' */
     struct user u = {0};
+    const struct builtin *b = s.builtin ? find_builtin(&s, f) : NULL;
+    if (s.builtin && !b) {
+        return -ENOSYS;
+    }
     int r = reset_protection(f);
     r = r < 0 ? r : set_stdio(c, f);
+    if (r == 0 && b && b->outside) {
+        return run_builtin(b, &s, c->report);
+    }
     r = r < 0 ? r : container_enter(&c->agent->container, f);
     r = r < 0 ? r : set_limits(&s, f);
     r = r < 0 ? r : resolve_user(&s, &u, f);
@@ -252,7 +272,7 @@ static int child_run(const struct child *c, struct failure *f)
     if (r < 0) {
         return r;
     }
-    return s.builtin ? run_builtin(&s, c->report, f) : exec_program(&s, f);
+    return b ? run_builtin(b, &s, c->report) : exec_program(&s, f);
 }
 
 _Noreturn void child_main(const struct child *c)

@@ -61,16 +61,22 @@ static bool put_octal(char *field, size_t size, uint64_t value)
     return value == 0;
 }
 
-/* A record of a pax header counts its own length's digits. */
-static int put_record(struct bx_buf *pax, const char *key, const char *value)
+int tar_put_record(struct bx_buf *pax, const char *key, const void *value, size_t size)
 {
-    size_t rest = strlen(key) + strlen(value) + 3; /* blank, '=', newline */
+    size_t rest = strlen(key) + size + 3; /* blank, '=', newline */
     size_t len = rest + 1;
-    for (size_t last = 0; last != len;) {
+    for (size_t last = 0; last != len;) { /* it counts its own length's digits */
         last = len;
         len = rest + (size_t)snprintf(NULL, 0, "%zu", len);
     }
-    return bx_buf_appendf(pax, "%zu %s=%s\n", len, key, value);
+    int r = bx_buf_appendf(pax, "%zu %s=", len, key);
+    r = r < 0 ? r : bx_buf_append(pax, value, size);
+    return r < 0 ? r : bx_buf_append(pax, "\n", 1);
+}
+
+static int put_record(struct bx_buf *pax, const char *key, const char *value)
+{
+    return tar_put_record(pax, key, value, strlen(value));
 }
 
 static int put_number(struct bx_buf *pax, const char *key, uint64_t value)
@@ -143,6 +149,9 @@ int tar_write_header(struct bx_buf *b, const struct tar_entry *e)
     struct raw h = {0};
     struct bx_buf pax = BX_BUF_INIT(EXTENSION_MAX);
     int r = fill(&h, e, &pax);
+    if (r == 0 && e->extra) {
+        r = bx_buf_append(&pax, bx_buf_data(e->extra), e->extra->len);
+    }
     if (r == 0 && pax.len > 0) {
         struct raw x = {.name = "pax",
                         .mode = "0000644",

@@ -39,13 +39,21 @@ struct tar_entry {
     uint32_t mtime_nsec;
     uint32_t major;
     uint32_t minor;
+    const struct bx_buf *extra; /* when writing: more pax records, or NULL */
 };
 
-/* tar-out PATH: writes PATH and all below it to standard output, names starting with its last part. */
-int tar_out(const char *path);
+/* The built-ins; argv holds their arguments only.
+ * tar-out PATH: writes PATH and all below it to standard output, names starting with its last part. */
+int tar_out(char *const *argv, size_t argc);
 /* tar-in DIR: extracts standard input below DIR, which is made if it is missing. */
-int tar_in(const char *dir);
+int tar_in(char *const *argv, size_t argc);
 
+/* changes-out UPPER MERGED|"" [PATH…]: writes what an overlay's upper folder changes, as a layer; see
+ * changes_out.c. */
+int changes_out(char *const *argv, size_t argc);
+
+/* Appends a record of a pax header; the value may be any bytes. */
+int tar_put_record(struct bx_buf *pax, const char *key, const void *value, size_t size);
 /* Appends the header blocks of an entry: one, or with a pax header in front what does not fit. */
 int tar_write_header(struct bx_buf *b, const struct tar_entry *e);
 

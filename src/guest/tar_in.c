@@ -301,8 +301,9 @@ static int open_root(const char *dir)
     return fd < 0 ? -errno : fd;
 }
 
-int tar_in(const char *dir)
+int tar_in(char *const *argv, size_t argc)
 {
+    const char *dir = argc == 1 ? argv[0] : "";
     static struct in in;
     in.reader.read = read_stdin;
     (void)umask(0);

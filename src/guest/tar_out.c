@@ -212,8 +212,9 @@ static void raise_nofile(void)
     }
 }
 
-int tar_out(const char *path)
+int tar_out(char *const *argv, size_t argc)
 {
+    const char *path = argc == 1 ? argv[0] : "";
     static struct out o; /* too big for the stack, zero so that it takes no space in the program */
     static const char end[2 * TAR_BLOCK];
     _cleanup_free_ char *copy = strdup(path);

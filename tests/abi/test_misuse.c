@@ -263,6 +263,7 @@ TEST(no_box)
     REFUSED(box is, boxlite_box_copy_out_tar(NULL, "/x", 1, ERR));
     REFUSED(box is, boxlite_box_exec_tar_in(NULL, "/x", NULL, ERR));
     REFUSED(box is, boxlite_box_exec_tar_out(NULL, "/x", NULL, ERR));
+    REFUSED(box is, boxlite_box_changes_tar(NULL, 1, ERR));
     ASSERT(!exec && !text);
     boxlite_exec_options_free(o);
 }

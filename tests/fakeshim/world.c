@@ -212,7 +212,10 @@ static void on_in(void *data, uint32_t events)
 
 static int run_builtin(const struct bx_exec_spec *spec)
 {
-    return bx_streq(spec->builtin, "tar-in") ? tar_in(spec->argv.v[0]) : tar_out(spec->argv.v[0]);
+    char *const *argv = spec->argv.v;
+    return bx_streq(spec->builtin, "tar-in")    ? tar_in(argv, spec->argv.n)
+           : bx_streq(spec->builtin, "tar-out") ? tar_out(argv, spec->argv.n)
+                                                : changes_out(argv, spec->argv.n);
 }
 
 /* In the child. */

@@ -99,7 +99,8 @@ class Files:
 
     def _image(self):
         root = os.path.join(self.folder, "root")
-        for d in ("bin", "etc", "proc", "sys", "dev", "tmp", "root", "home/user", "usr/bin", "sbin"):
+        for d in ("bin", "etc", "proc", "sys", "dev", "tmp", "root", "home/user", "usr/bin", "sbin", "srv/kept",
+                  "srv/moved"):
             os.makedirs(os.path.join(root, d))
         os.chmod(os.path.join(root, "tmp"), 0o1777)
         os.chmod(os.path.join(root, "home/user"), 0o777)  # in the image all belongs to root
@@ -111,6 +112,7 @@ class Files:
                 os.symlink("busybox", os.path.join(root, "bin", name))
         files = {"etc/passwd": PASSWD, "etc/group": GROUP, "bin/not-executable": "x\n", "bin/bad-format": "\0x"}
         files["bin/no-interpreter"] = "#!/nowhere/sh\n"
+        files |= {"srv/gone": "g", "srv/kept/old": "o", "srv/moved/inner": "i"}
         for name, text in files.items():
             with open(os.path.join(root, name), "w") as f:
                 f.write(text)

@@ -508,6 +508,30 @@ def test_copy_in_of_what_is_no_archive(vm, data):
     assert e.wait()["CODE"] == (1 if data.strip(b"\0") else 0)
 
 
+def test_changes_are_a_layer(vm):
+    assert vm.run(
+        "mkdir -p /changed/sub; echo new >/changed/sub/a; ln /changed/sub/a /changed/hard; chmod 700 /changed/sub; "
+        "rm /srv/gone; rm -r /srv/kept; mkdir /srv/kept; echo s >/srv/kept/new; mv /srv/moved /srv/there; "
+        "echo x >>/etc/hosts; truncate -s 50M /changed/hole"
+    ).result["CODE"] == 0
+    e = vm.exec("/box/upper/upper", "/box/merged", "/etc/hosts", builtin="changes-out")
+    assert e.wait()["CODE"] == 0, e.err
+    assert len(e.out) < 10 << 20
+    again = vm.exec("/box/upper/upper", "/box/merged", "/etc/hosts", builtin="changes-out")
+    assert again.wait()["CODE"] == 0 and again.out == e.out
+    t = tarfile.open(fileobj=io.BytesIO(e.out))
+    names = {m.name: m for m in t.getmembers()}
+    assert "etc/hosts" not in names
+    assert names["changed/sub"].mode == 0o700 and t.extractfile("changed/hard").read() == b"new\n"
+    assert names["changed/sub/a"].islnk() and names["changed/sub/a"].linkname == "changed/hard"
+    assert names["changed/hole"].size == 50 << 20 and names["changed/hole"].issparse()
+    assert {"srv/.wh.gone", "srv/.wh.moved", "srv/kept/.wh..wh..opq", "srv/kept/new", "srv/there/inner"} <= set(names)
+    assert t.extractfile("srv/there/inner").read() == b"i" and "srv/kept/old" not in names
+    assert not any(m.ischr() for m in t.getmembers())
+    # A command of the container, root too, sees none of that place.
+    assert vm.run("ls /box").result["CODE"] != 0
+
+
 def test_copy_out_of_what_is_not_there(vm):
     e = vm.exec("/no/such", builtin="tar-out")
     assert e.wait()["CODE"] == 1 and b"No such file" in e.err
