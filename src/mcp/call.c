@@ -108,6 +108,25 @@ bool mcp_arg_bool(const struct mcp_call *call, const char *name)
     return json_is_true(json_object_get(call->arguments, name));
 }
 
+uint32_t mcp_call_yield_ms(const struct mcp_call *call)
+{
+    uint64_t past = (mcp_now_ns() - call->started_ns) / 1000000, all = mcp_server_yield_ms(call->server);
+    return past < all ? (uint32_t)(all - past) : 1;
+}
+
+bool mcp_call_encoding(struct mcp_call *call, bool *ret_base64)
+{
+    const char *encoding = mcp_arg_str(call, "encoding", "text");
+
+    *ret_base64 = strcmp(encoding, "base64") == 0;
+    if (*ret_base64 || strcmp(encoding, "text") == 0) {
+        return true;
+    }
+    mcp_call_fail(call, BOXLITE_E_INVALID, "argument encoding: neither \"text\" nor \"base64\"",
+                  "text is the default; base64 gives exact bytes");
+    return false;
+}
+
 struct mcp_call *mcp_call_find(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id)
 {
     struct mcp_call *call = mcp_server_calls(s)->first;

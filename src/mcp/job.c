@@ -31,6 +31,9 @@ struct mcp_job {
     void *data;
     struct mcp_watch *watches;
     struct mcp_timer yield;
+    struct mcp_job *after; /* whose end it waits for, watched */
+    struct mcp_watch after_watch;
+    bool is_test, code_good;
     boxlite_exec_options *options;
     boxlite_exec *exec;
     uint32_t number;
@@ -205,6 +208,30 @@ static void on_yield(void *data)
     tell(data);
 }
 
+/* The one before has news: if it has ended, this one begins, in the same box or not at all. */
+static void on_before(void *data)
+{
+    static const struct mcp_failure lost = {BOXLITE_E_STATE, "the environment ended before this could begin",
+                                            "run it again with run_command"};
+    struct mcp_job *job = data, *before = job->after;
+    struct mcp_environment *env;
+
+    if (before->state != JOB_ENDED) {
+        mcp_job_watch(before, &job->after_watch);
+        return;
+    }
+    job->after = NULL;
+    job->code_good = before->code == 0 && before->result.exit_code == 0;
+    env = mcp_environment_find(mcp_server_environments(job->server), job->env_name);
+    if (!env || before->code != 0 || mcp_environment_generation(env) != before->generation ||
+        (before->result.flags & BOXLITE_EXIT_BOX_LOST)) {
+        end_failed(job, &lost);
+        return;
+    }
+    job->env = env;
+    mcp_environment_when_ready(env, on_ready, job);
+}
+
 static int set_options(struct mcp_job *job, const struct mcp_job_spec *spec)
 {
     boxlite_exec_options *o;
@@ -238,6 +265,9 @@ static void job_free(struct mcp_job *job)
 {
     if (job->env) {
         mcp_environment_forget(job->env, job);
+    }
+    if (job->after) {
+        mcp_job_unwatch(job->after, &job->after_watch);
     }
     mcp_timer_cancel(job->server, &job->yield);
     if (job->exec) {
@@ -278,6 +308,8 @@ static int fill(struct mcp_job *job, struct mcp_environment *env, const struct m
 
     job->has_stdin = spec->input != NULL || spec->keep_stdin;
     job->keep_stdin = spec->keep_stdin;
+    job->is_test = spec->is_test;
+    job->code_good = spec->code_good;
     job->timeout_s = spec->timeout_s;
     job->memory = mcp_environment_memory(env);
     job->env_name = strdup(mcp_environment_name(env));
@@ -318,7 +350,6 @@ int mcp_job_start(struct mcp_server *s, struct mcp_environment *env, const struc
     }
     job->fn = fn;
     job->data = data;
-    job->env = env;
     job->next = jobs->first;
     jobs->first = job;
     jobs->count++;
@@ -326,7 +357,14 @@ int mcp_job_start(struct mcp_server *s, struct mcp_environment *env, const struc
         mcp_timer_arm(s, &job->yield, spec->yield_ms, on_yield, job);
     }
     *ret = job;
-    mcp_environment_when_ready(env, on_ready, job);
+    if (spec->after) {
+        job->after = spec->after;
+        job->after_watch = (struct mcp_watch){.fn = on_before, .data = job};
+        on_before(job);
+    } else {
+        job->env = env;
+        mcp_environment_when_ready(env, on_ready, job);
+    }
     return 0;
 }
 
@@ -407,6 +445,8 @@ void mcp_job_outcome(const struct mcp_job *job, struct mcp_outcome *ret)
         .result = job->result,
         .failure = job->code == 0 ? job->failure : NULL,
         .timeout_s = job->timeout_s,
+        .is_test = job->is_test,
+        .tests_passed = job->state == JOB_ENDED && job->code_good && job->code == 0 && job->result.exit_code == 0,
         .memory = job->memory,
         .out = &job->out,
         .err = &job->err,

@@ -17,6 +17,7 @@
  *   language.c    the table of languages: how each is run or built, which images have it
  *   put.c         files into an environment
  *   job.c         one command in an environment, its output captured, its end reported; kept on for read_output
+ *   images.c      pictures that a program leaves
  *   outcome.c     what a command came to, as JSON and as text
  *   capture.c     bounded head, error lines and tail of an output
  *   text.c        bytes to valid UTF-8, to plain text, to and from base64
@@ -198,7 +199,7 @@ void mcp_server_refuse(struct mcp_server *s, const struct mcp_peer *peer, const 
 const char *mcp_server_client(const struct mcp_server *s);
 /* Bytes that a result may have as JSON, for this client. */
 size_t mcp_server_budget(const struct mcp_server *s);
-/* When a call returns though its command goes on. */
+/* The time after which a call returns though its command goes on, for this client. */
 uint32_t mcp_server_yield_ms(const struct mcp_server *s);
 /* Its running calls (call.c). */
 struct mcp_calls *mcp_server_calls(struct mcp_server *s);
@@ -277,6 +278,10 @@ const char *mcp_arg_str(const struct mcp_call *call, const char *name, const cha
 int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallback);
 bool mcp_arg_bool(const struct mcp_call *call, const char *name);
 
+/* What is left of that for this call, at least 1. */
+uint32_t mcp_call_yield_ms(const struct mcp_call *call);
+/* Whether the argument "encoding" asks for base64; false: it is neither that nor text, answered. */
+bool mcp_call_encoding(struct mcp_call *call, bool *ret_base64);
 /* What a call asks for (0: nothing), within the server's limits. */
 uint32_t mcp_timeout(const struct mcp_options *o, int64_t asked);
 
@@ -363,6 +368,7 @@ struct mcp_file {
     size_t len;
     bool append;
 };
+struct mcp_job;
 /* Files that a command can bring along are no more than this together. */
 #define MCP_CARRY_MAX (512u * 1024u)
 
@@ -378,18 +384,21 @@ struct mcp_job_spec {
     const char *workdir; /* NULL: the box's */
     uint32_t timeout_s;
     uint32_t yield_ms;   /* tell that it goes on after so long; 0: never */
+    struct mcp_job *after; /* wait for its end first, in the same box; NULL */
+    bool is_test, code_good; /* tests of code that has ended (or of `after`), with 0 or not */
     size_t capture;      /* bytes of stdout to hold; 0: what a result may have */
 };
-struct mcp_job;
 struct mcp_capture;
 struct mcp_outcome {
     const char *name, *environment;
     unsigned generation; /* of the environment's box; 0: none yet */
     uint32_t number;     /* of the command in it; 0: not known */
     bool running;
+    bool base64; /* set by the caller: outputs as exact bytes */
     boxlite_exec_result result;
     const char *failure; /* why it was not started, or NULL */
     uint32_t timeout_s;
+    bool is_test, tests_passed;
     uint64_t memory;     /* of the environment */
     const struct mcp_capture *out, *err;
     uint64_t wall_ns;    /* seen from here */
@@ -410,7 +419,7 @@ unsigned mcp_jobs_running(struct mcp_server *s, const char *environment);
 bool mcp_job_failed(const struct mcp_job *job, struct mcp_failure *ret);
 /* Borrowed from the job. */
 void mcp_job_outcome(const struct mcp_job *job, struct mcp_outcome *ret);
-/* Called once at the next output or at the end. */
+/* Called once at the next output or at the end. A watched job is never forgotten. */
 struct mcp_watch {
     struct mcp_watch *next;
     void (*fn)(void *data);
@@ -437,7 +446,8 @@ int mcp_signal_number(const char *name); /* 0: unknown */
     "\"stdout_bytes\":{\"type\":\"integer\"},\"stderr_bytes\":{\"type\":\"integer\"},"             \
     "\"stdout_lines\":{\"type\":\"integer\"},\"stderr_lines\":{\"type\":\"integer\"},"             \
     "\"truncated\":{\"type\":\"boolean\",\"description\":\"parts were left out: read_output has all\"}," \
-    "\"not_utf8\":{\"type\":\"boolean\",\"description\":\"some bytes are shown as U+FFFD\"},"        \
+    "\"not_utf8\":{\"type\":\"boolean\",\"description\":\"some bytes are shown as U+FFFD; "          \
+    "encoding=base64 gives them exactly\"},\"encoding\":{\"type\":\"string\"},"                        \
     "\"timed_out\":{\"type\":\"boolean\"},\"oom_killed\":{\"type\":\"boolean\"},"                  \
     "\"signal\":{\"type\":\"string\"},\"duration_ms\":{\"type\":\"integer\"},"                     \
     "\"note\":{\"type\":\"string\",\"description\":\"what ended it, and what can be done\"}"
@@ -472,6 +482,37 @@ char *mcp_language_image(struct mcp_server *s, const struct mcp_language *langua
 /* A shell script that writes files: name → content (object of strings) below the working folder, or at absolute names.
  * Caller frees. NULL: out of memory. */
 char *mcp_put_script(const struct mcp_file *files, size_t n);
+
+/* ---- Pictures that a program leaves */
+
+/* Names that end like a picture's, or patterns of such, in a text, added to an array of strings; bounded. */
+void mcp_images_named(json_t *names, const char *text);
+void mcp_images_add(json_t *names, const char *name);
+/* Python code that may plot: it names a library that does. */
+bool mcp_code_plots(const char *text);
+bool mcp_image_named(const char *path);
+/* Its media type if name and content agree, else NULL. */
+const char *mcp_image_type(const char *path, const void *data, size_t len);
+struct mcp_images {
+    const json_t *names;
+    const char *mark; /* a file as old as the call */
+    bool remove_mark;
+    const char *workdir; /* NULL: the box's */
+};
+/* The job that fetches those that are newer than the mark. */
+int mcp_images_start(struct mcp_server *s, struct mcp_environment *env, const struct mcp_images *wanted, mcp_job_fn fn,
+                     void *data, struct mcp_job **ret);
+/* What that job brought: "images" of the result, and the content items. */
+json_t *mcp_images_take(const struct mcp_job *job, json_t *result);
+#define MCP_IMAGES_SCHEMA                                                                          \
+    "\"images\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"path\":{"        \
+    "\"type\":\"string\"},\"bytes\":{\"type\":\"integer\"},\"shown\":{\"type\":\"boolean\"}}},"     \
+    "\"description\":\"pictures that the program left; shown: also as image content, else read_file\"}"
+/* A Python module, the matplotlib backend, and what makes matplotlib find and use it. */
+extern const char mcp_figures_module[];
+#define MCP_FIGURES_FILE ".boxlite/boxlite_figures.py"
+#define MCP_FIGURES_BACKEND "module://boxlite_figures"
+#define MCP_FIGURES_PATH MCP_WORKSPACE "/.boxlite:/tmp/.boxlite"
 
 /* ---- Capture */
 

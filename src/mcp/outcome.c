@@ -69,9 +69,27 @@ static void set(json_t *v, const char *key, json_t *take)
     }
 }
 
-static void set_output(json_t *v, const char *name, const struct mcp_capture *c, size_t limit, struct mcp_shown *shown)
+/* The first bytes as they are, as many as fit. */
+static char *exact(const struct mcp_capture *c, size_t limit, struct mcp_shown *shown)
 {
-    _cleanup_free_ char *text = mcp_capture_text(c, limit, shown);
+    size_t len = 0, fit = limit / 4 * 3;
+    _cleanup_free_ char *bytes = mcp_capture_bytes(c, &len);
+
+    len = len < c->total ? c->head_len : len; /* else there is a gap behind the head */
+    len = len < fit ? len : fit;
+    *shown = (struct mcp_shown){.cut = len < c->total};
+    return bytes ? mcp_base64(bytes, len) : NULL;
+}
+
+static char *output_text(const struct mcp_outcome *o, const struct mcp_capture *c, size_t limit, struct mcp_shown *shown)
+{
+    return o->base64 ? exact(c, limit, shown) : mcp_capture_text(c, limit, shown);
+}
+
+static void set_output(const struct mcp_outcome *o, json_t *v, const char *name, size_t limit, struct mcp_shown *shown)
+{
+    const struct mcp_capture *c = strcmp(name, "stdout") == 0 ? o->out : o->err;
+    _cleanup_free_ char *text = output_text(o, c, limit, shown);
     _cleanup_free_ char *bytes = mcp_printf("%s_bytes", name), *lines = mcp_printf("%s_lines", name);
     if (text && bytes && lines) {
         set(v, name, json_string(text));
@@ -96,13 +114,16 @@ static json_t *fields(const struct mcp_outcome *o, size_t limit)
         set(v, "exit_code", json_integer(o->result.exit_code));
     }
     set(v, "running", json_boolean(o->running));
-    set_output(v, "stdout", o->out, limit, &out);
-    set_output(v, "stderr", o->err, stderr_limit(o, limit), &err);
+    set_output(o, v, "stdout", limit, &out);
+    set_output(o, v, "stderr", stderr_limit(o, limit), &err);
     set(v, "truncated", json_boolean(out.cut || err.cut));
     set(v, "timed_out", json_boolean(o->result.flags & BOXLITE_EXIT_TIMED_OUT));
     set(v, "oom_killed", json_boolean(o->result.flags & BOXLITE_EXIT_OOM_KILLED));
     set(v, "duration_ms", json_integer((json_int_t)(o->wall_ns / 1000000)));
     set(v, "process", json_string(o->name));
+    if (o->base64) {
+        set(v, "encoding", json_string("base64"));
+    }
     if (out.not_utf8 || err.not_utf8) {
         set(v, "not_utf8", json_true());
     }
@@ -115,7 +136,8 @@ static json_t *fields(const struct mcp_outcome *o, size_t limit)
     if (note) {
         set(v, "note", json_string(note));
     } else if (out.cut || err.cut) {
-        note = mcp_printf("the whole output: read_output process=\"%s\"", o->name);
+        note = mcp_printf("the whole output: read_output process=\"%s\"%s", o->name,
+                          o->base64 ? " encoding=\"base64\"" : "");
         set(v, "note", note ? json_string(note) : NULL);
     }
     return v;
@@ -131,8 +153,8 @@ static const char *newline_after(const char *text)
 static char *text_of(const struct mcp_outcome *o, size_t limit)
 {
     struct mcp_shown shown;
-    _cleanup_free_ char *out = mcp_capture_text(o->out, limit, &shown),
-                        *err = mcp_capture_text(o->err, stderr_limit(o, limit), &shown);
+    _cleanup_free_ char *out = output_text(o, o->out, limit, &shown),
+                        *err = output_text(o, o->err, stderr_limit(o, limit), &shown);
     _cleanup_free_ char *note = remark(o), *status = NULL;
 
     if (!out || !err) {

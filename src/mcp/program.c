@@ -28,7 +28,7 @@ static void no_memory(struct mcp_execution *x)
 
 /* ---- Files */
 
-/* All that is to be written; room for MCP_EXECUTION_FILES_MAX + 2. Their number. */
+/* All that is to be written; room for MCP_EXECUTION_FILES_MAX + 3. Their number. */
 static size_t collect(struct mcp_execution *x, struct mcp_file *files, size_t *ret_size)
 {
     json_t *map = json_object_get(x->call->arguments, "files"), *content;
@@ -42,7 +42,23 @@ static size_t collect(struct mcp_execution *x, struct mcp_file *files, size_t *r
             .path = name, .data = json_string_value(content), .len = json_string_length(content)};
         *ret_size += json_string_length(content) + strlen(name) + 64;
     }
+    if (x->plots) {
+        files[n++] = (struct mcp_file){
+            .path = MCP_FIGURES_FILE, .data = mcp_figures_module, .len = strlen(mcp_figures_module)};
+    }
     return n;
+}
+
+/* Where pyplot's show() leaves figures. */
+static int expect_figures(struct mcp_execution *x)
+{
+    _cleanup_free_ char *name = mcp_printf("%.*s_figure_*.png", (int)strcspn(x->file, "."), x->file);
+    if (!name) {
+        return -1;
+    }
+    mcp_images_add(x->images, name);
+    x->env = x->env ? x->env : json_pack("{s:s, s:s}", "MPLBACKEND", MCP_FIGURES_BACKEND, "PYTHONPATH", MCP_FIGURES_PATH);
+    return x->env ? 0 : -1;
 }
 
 static struct mcp_file code_file(const struct mcp_execution *x)
@@ -68,7 +84,8 @@ static void start_carried(struct mcp_execution *x, const struct mcp_file *files,
         .workdir = MCP_WORKSPACE,
         .input = json_string_value(input),
         .input_len = json_string_length(input),
-        .yield_ms = mcp_server_yield_ms(x->server),
+        .env = x->env,
+        .yield_ms = mcp_call_yield_ms(x->call),
     };
     if (tool) {
         mcp_execution_step(x, &spec, on_done);
@@ -91,7 +108,8 @@ static void start_code(struct mcp_execution *x)
         .argc = BX_ARRAY_SIZE(argv),
         .input = code.data,
         .input_len = code.len,
-        .yield_ms = mcp_server_yield_ms(x->server),
+        .env = x->env,
+        .yield_ms = mcp_call_yield_ms(x->call),
     };
     if (input_file) {
         mcp_execution_step(x, &spec, on_done);
@@ -160,13 +178,13 @@ static void start_by_script(struct mcp_execution *x, struct mcp_file *files, siz
 void mcp_program_start(struct mcp_execution *x)
 {
     unsigned slot = mcp_environment_take_slot(mcp_execution_environment(x), x);
-    struct mcp_file files[MCP_EXECUTION_FILES_MAX + 2], code;
+    struct mcp_file files[MCP_EXECUTION_FILES_MAX + 3], code;
     size_t size, n = collect(x, files, &size);
 
     free(x->file);
     x->file = slot == 1 ? mcp_printf("main.%s", x->language->extension)
                         : mcp_printf("main_%u.%s", slot, x->language->extension);
-    if (!x->file) {
+    if (!x->file || (x->plots && expect_figures(x) < 0)) {
         no_memory(x);
         return;
     }

@@ -25,6 +25,7 @@ static const struct mcp_arg args[] = {
     {"stdin", MCP_STRING, false, true, "Text for the program's standard input. Default: empty.", 0, 8 << 20},
     {"fresh", MCP_BOOLEAN, false, false,
      "Run in a clean new environment that is removed after the call. Default false.", 0, 0},
+    {"encoding", MCP_STRING, false, false, "How stdout and stderr are given: \"text\" (default) or \"base64\" (exact bytes).", 0, 8},
     {"timeout_seconds", MCP_INTEGER, false, false,
      "Kill the code (and, counted anew, the tests) and all they started after so long. Default 120, at most 3600.", 1,
      3600},
@@ -44,6 +45,8 @@ void mcp_execution_free(struct mcp_execution *x)
         mcp_environment_drop(env);
     }
     json_decref(x->result);
+    json_decref(x->images);
+    json_decref(x->env);
     free(x->env_name);
     free(x->text);
     free(x->file);
@@ -57,7 +60,7 @@ static void cancel(struct mcp_call *call)
     mcp_execution_free(x);
 }
 
-static void finish(struct mcp_execution *x)
+static void finish(struct mcp_execution *x, json_t *take_images)
 {
     struct mcp_call *call = x->call;
     json_t *result = steal_ptr(&x->result);
@@ -65,7 +68,7 @@ static void finish(struct mcp_execution *x)
 
     json_object_set_new(result, "total_ms", json_integer((json_int_t)((mcp_now_ns() - call->started_ns) / 1000000)));
     mcp_execution_free(x);
-    mcp_call_finish(call, result, text, false);
+    mcp_call_finish_more(call, result, text, take_images);
 }
 
 void mcp_execution_fail(struct mcp_execution *x, const struct mcp_failure *why)
@@ -91,7 +94,29 @@ void mcp_execution_step(struct mcp_execution *x, struct mcp_job_spec *spec, mcp_
     }
 }
 
+/* ---- Pictures: the last step */
+
+static void on_images(void *data, struct mcp_job *job)
+{
+    struct mcp_execution *x = data;
+    finish(x, mcp_images_take(job, x->result));
+}
+
+static void start_images(struct mcp_execution *x)
+{
+    struct mcp_environment *env = mcp_execution_environment(x);
+    struct mcp_images wanted = {.names = x->images, .mark = x->file, .workdir = MCP_WORKSPACE};
+
+    x->job = NULL;
+    if (json_array_size(x->images) == 0 || !env ||
+        mcp_images_start(x->server, env, &wanted, on_images, x, &x->job) < 0) {
+        finish(x, NULL);
+    }
+}
+
 /* ---- The tests */
+
+static const char IN_WORKSPACE[] = "cd " MCP_WORKSPACE " 2>/dev/null && [ -w . ] || cd /tmp; eval \"$1\"";
 
 static void on_tested(void *data, struct mcp_job *job)
 {
@@ -106,27 +131,55 @@ static void on_tested(void *data, struct mcp_job *job)
         return;
     }
     mcp_job_outcome(job, &o);
+    o.base64 = x->base64;
     json_object_set_new(x->result, "tests", mcp_outcome_json(&o, budget, &test_text));
-    if (!o.running) {
-        bool passed = o.result.exit_code == 0 &&
-                      json_integer_value(json_object_get(x->result, "exit_code")) == 0;
-        json_object_set_new(x->result, "tests_passed", json_boolean(passed));
-    }
     x->text = mcp_printf("%s\n--- tests\n%s", code_text, test_text);
-    x->fresh = x->fresh && !o.running;
-    finish(x);
+    if (o.running) {
+        x->fresh = false;
+        finish(x, NULL);
+        return;
+    }
+    json_object_set_new(x->result, "tests_passed", json_boolean(o.tests_passed));
+    start_images(x);
+}
+
+static struct mcp_job_spec test_spec(const char *const argv[5])
+{
+    return (struct mcp_job_spec){.argv = argv, .argc = 5, .is_test = true};
 }
 
 static void start_tests(struct mcp_execution *x, const char *command)
 {
-    static const char IN_WORKSPACE[] = "cd /workspace 2>/dev/null && [ -w . ] || cd /tmp; eval \"$1\"";
-    const char *argv[] = {"/bin/sh", "-c", IN_WORKSPACE, "sh", command};
-    struct mcp_job_spec spec = {
-        .argv = argv,
-        .argc = BX_ARRAY_SIZE(argv),
-        .yield_ms = mcp_server_yield_ms(x->server),
-    };
+    const char *argv[5] = {"/bin/sh", "-c", IN_WORKSPACE, "sh", command};
+    struct mcp_job_spec spec = test_spec(argv);
+
+    spec.code_good = json_integer_value(json_object_get(x->result, "exit_code")) == 0;
+    spec.yield_ms = mcp_call_yield_ms(x->call);
     mcp_execution_step(x, &spec, on_tested);
+}
+
+/* The code goes on: the tests wait for its end, and nobody for them. */
+static void queue_tests(struct mcp_execution *x, struct mcp_job *code, const char *command)
+{
+    const char *argv[5] = {"/bin/sh", "-c", IN_WORKSPACE, "sh", command};
+    struct mcp_job_spec spec = test_spec(argv);
+    struct mcp_environment *env = mcp_execution_environment(x);
+    struct mcp_job *tests = NULL;
+    struct mcp_outcome o;
+    _cleanup_free_ char *note = NULL;
+
+    spec.after = code;
+    spec.timeout_s = mcp_timeout(mcp_server_options(x->server), mcp_arg_int(x->call, "timeout_seconds", 0));
+    if (!env || mcp_job_start(x->server, env, &spec, NULL, NULL, &tests) < 0) {
+        json_object_set_new(x->result, "tests_note",
+                            json_string("test_command will not run: too many commands run; use run_command later"));
+        return;
+    }
+    mcp_job_outcome(tests, &o);
+    note = mcp_printf("test_command runs when the code has ended: read_output process=\"%s\" waits for it and tells "
+                      "tests_passed", o.name);
+    json_object_set_new(x->result, "tests_process", json_string(o.name));
+    json_object_set_new(x->result, "tests_note", json_string(note ? note : ""));
 }
 
 /* ---- The code */
@@ -139,21 +192,41 @@ static void on_end(void *data, struct mcp_job *job)
     struct mcp_outcome o;
 
     mcp_job_outcome(job, &o);
+    o.base64 = x->base64;
     x->result = mcp_outcome_json(&o, command ? budget / 2 : budget, &x->text);
     x->fresh = x->fresh && !o.running;
     json_object_set_new(x->result, "language", json_string(x->language->names[0]));
     json_object_set_new(x->result, "file", json_string(x->file));
     mcp_environment_describe(x->call, x->env_name, x->result);
-    if (!command) {
-        finish(x);
-    } else if (o.running) {
-        json_object_set_new(x->result, "tests_note",
-                            json_string("test_command was not run: the code still runs; when it has ended, run it with "
-                                        "run_command"));
-        finish(x);
-    } else {
+    if (o.running) {
+        if (command) {
+            queue_tests(x, job, command);
+        }
+        finish(x, NULL);
+    } else if (command) {
         start_tests(x, command);
+    } else {
+        start_images(x);
     }
+}
+
+/* Which pictures to look for, by what code, files and tests say. */
+static void look_for_images(struct mcp_execution *x)
+{
+    const char *const texts[] = {"code", "test_command"}, *name;
+    json_t *content;
+
+    x->images = json_array();
+    for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
+        mcp_images_named(x->images, mcp_arg_str(x->call, texts[i], ""));
+        x->plots |= mcp_code_plots(mcp_arg_str(x->call, texts[i], ""));
+    }
+    json_object_foreach(json_object_get(x->call->arguments, "files"), name, content)
+    {
+        mcp_images_named(x->images, json_string_value(content));
+        x->plots |= mcp_code_plots(json_string_value(content));
+    }
+    x->plots = x->plots && strcmp(x->language->extension, "py") == 0;
 }
 
 /* ---- The call */
@@ -184,7 +257,11 @@ static void start(struct mcp_call *call)
     const struct mcp_language *language = mcp_language_find(mcp_arg_str(call, "language", ""));
     struct mcp_environment *env;
     struct mcp_execution *x;
+    bool base64;
 
+    if (!mcp_call_encoding(call, &base64)) {
+        return;
+    }
     if (!language) {
         _cleanup_free_ char *names = mcp_language_names();
         mcp_call_fail(call, BOXLITE_E_INVALID, "argument language: not one that this server knows", names);
@@ -208,6 +285,8 @@ static void start(struct mcp_call *call)
     x->call = call;
     x->language = language;
     x->on_end = on_end;
+    x->base64 = base64;
+    look_for_images(x);
     x->fresh = mcp_arg_bool(call, "fresh");
     call->state = x;
     call->cancel = cancel;
@@ -220,7 +299,7 @@ const struct mcp_tool mcp_tool_execute_code = {
     .description =
         "Execute a program (Python, JavaScript, TypeScript, bash, Go, Rust, C, C++, Java, ...) in an isolated Linux "
         "micro-VM sandbox and get its exit code, stdout and stderr; optionally run a test command after it and learn "
-        "whether it passed. Use it to run, try and test untrusted or generated code safely: nothing on the user's "
+        "whether it passed; plots (matplotlib show, *.png) come as images. Use it to run, try and test untrusted or generated code safely: nothing on the user's "
         "machine can be read or changed. Files stay in the environment between calls. A non-zero exit code is a normal "
         "result. Code that takes long returns running=true and goes on: follow it with read_output. Long output keeps "
         "its beginning, end and first error lines.",
@@ -229,7 +308,8 @@ const struct mcp_tool mcp_tool_execute_code = {
         "{\"type\":\"object\",\"properties\":{" MCP_OUTCOME_SCHEMA "," MCP_ENVIRONMENT_SCHEMA
         ",\"language\":{\"type\":\"string\"},\"file\":{\"type\":\"string\",\"description\":\"where the code was "
         "saved, in /workspace\"},\"total_ms\":{\"type\":\"integer\"},\"tests_passed\":{\"type\":\"boolean\"},"
-        "\"tests_note\":{\"type\":\"string\"},\"tests\":{\"type\":\"object\",\"properties\":{" MCP_OUTCOME_SCHEMA
+        "\"tests_process\":{\"type\":\"string\",\"description\":\"the code still runs; the tests run after it: read_output "
+        "of this process\"},\"tests_note\":{\"type\":\"string\"}," MCP_IMAGES_SCHEMA ",\"tests\":{\"type\":\"object\",\"properties\":{" MCP_OUTCOME_SCHEMA
         "}}}}",
     .start = start,
 };

@@ -14,8 +14,8 @@ struct file {
     struct mcp_call *call;
     struct mcp_job *job;
     uint64_t offset;
-    const char *mime; /* a picture */
-    bool base64;
+    size_t max;
+    bool base64, picture; /* named like one */
 };
 
 static const struct mcp_arg args[] = {
@@ -34,21 +34,6 @@ static const char SCRIPT[] =
     "[ -r \"$1\" ] || fail \"$1\" 'may not be read'; [ -f \"$1\" ] || fail \"$1\" 'is not a regular file'\n"
     "wc -c < \"$1\" >&2; tail -c \"+$2\" -- \"$1\" | head -c \"$3\"";
 
-static const char *picture(const char *path)
-{
-    static const struct {
-        const char *ending, *mime;
-    } kinds[] = {{".png", "image/png"}, {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"},
-                 {".gif", "image/gif"}, {".webp", "image/webp"}};
-    for (size_t i = 0; i < BX_ARRAY_SIZE(kinds); i++) {
-        size_t n = strlen(path), k = strlen(kinds[i].ending);
-        if (n > k && strcasecmp(path + n - k, kinds[i].ending) == 0) {
-            return kinds[i].mime;
-        }
-    }
-    return NULL;
-}
-
 static void cancel(struct mcp_call *call)
 {
     struct file *f = call->state;
@@ -62,10 +47,12 @@ static void answer(struct mcp_call *call, const struct file *f, const struct mcp
     bool bad = false;
     _cleanup_free_ char *bytes = mcp_capture_bytes(o->out, &len);
     _cleanup_free_ char *text = NULL;
+    const char *mime = bytes && f->picture && len == size ? mcp_image_type(mcp_arg_str(call, "path", ""), bytes, len) : NULL;
     char *shown = NULL;
     json_t *v, *more = NULL;
 
-    if (bytes && !f->base64 && !f->mime) {
+    len = mime || len < f->max ? len : f->max; /* what is no picture is text */
+    if (bytes && !f->base64 && !mime) {
         len -= f->offset + len < size ? mcp_utf8_cut_at_end(bytes, len) : 0;
         text = malloc(3 * len + 1);
     } else if (bytes) {
@@ -75,20 +62,20 @@ static void answer(struct mcp_call *call, const struct file *f, const struct mcp
         mcp_call_fail_error(call, NULL);
         return;
     }
-    if (!f->base64 && !f->mime) {
+    if (!f->base64 && !mime) {
         text[mcp_utf8_clean(text, bytes, len, &bad)] = '\0';
         shown = strdup(text);
         mcp_strip_controls(shown);
     }
     v = json_pack("{s:s, s:I, s:I, s:I, s:s}", "path", mcp_arg_str(call, "path", ""), "size", (json_int_t)size, "offset",
                   (json_int_t)f->offset, "next_offset", (json_int_t)(f->offset + len), "encoding",
-                  f->mime ? "image" : f->base64 ? "base64" : "text");
+                  mime ? "image" : f->base64 ? "base64" : "text");
     json_object_set_new(v, "end", json_boolean(f->offset + len >= size));
     if (bad) {
         json_object_set_new(v, "not_utf8", json_true());
     }
-    if (f->mime) {
-        more = json_pack("[{s:s, s:s, s:s}]", "type", "image", "data", text, "mimeType", f->mime);
+    if (mime) {
+        more = json_pack("[{s:s, s:s, s:s}]", "type", "image", "data", text, "mimeType", mime);
     } else {
         json_object_set_new(v, "content", json_string(text));
     }
@@ -133,10 +120,10 @@ static void start(struct mcp_call *call)
     struct mcp_job_spec spec = {.argv = argv, .argc = BX_ARRAY_SIZE(argv), .timeout_s = o->timeout_s};
     struct mcp_environment *env;
     struct file *f;
+    bool base64;
     int r;
 
-    if (encoding && strcmp(encoding, "text") != 0 && strcmp(encoding, "base64") != 0) {
-        mcp_call_fail(call, BOXLITE_E_INVALID, "argument encoding: neither \"text\" nor \"base64\"", NULL);
+    if (!mcp_call_encoding(call, &base64)) {
         return;
     }
     f = calloc(1, sizeof(*f));
@@ -149,9 +136,10 @@ static void start(struct mcp_call *call)
     }
     f->call = call;
     f->offset = (uint64_t)mcp_arg_int(call, "offset", 0);
-    f->base64 = encoding && strcmp(encoding, "base64") == 0;
-    f->mime = encoding || f->offset > 0 ? NULL : picture(path);
-    max = f->mime ? IMAGE_MAX : max;
+    f->base64 = base64;
+    f->picture = !encoding && f->offset == 0 && mcp_image_named(path);
+    f->max = (size_t)max;
+    max = f->picture ? IMAGE_MAX : max;
     argv[5] = from = mcp_printf("%llu", (unsigned long long)f->offset + 1);
     argv[6] = count = mcp_printf("%lld", (long long)max);
     spec.capture = (size_t)(max < 2048 ? 2048 : max);

@@ -221,6 +221,9 @@ static void answer(struct reading *r, const struct mcp_outcome *o)
     if (!o->running) {
         json_object_set_new(v, "exit_code", json_integer(o->result.exit_code));
     }
+    if (!o->running && o->is_test) {
+        json_object_set_new(v, "tests_passed", json_boolean(o->tests_passed));
+    }
     json_object_set_new(v, "content", text);
     json_object_set_new(v, "total_bytes", json_integer((json_int_t)r->total));
     if (r->pattern) {
@@ -300,8 +303,15 @@ static void read_capture(struct reading *r, const struct mcp_outcome *o)
 static void read_now(struct reading *r, const struct mcp_job *job)
 {
     struct mcp_environment *env;
+    struct mcp_failure why;
     struct mcp_outcome o;
 
+    if (mcp_job_failed(job, &why)) { /* it never ran: there is no output */
+        struct mcp_call *call = r->call;
+        reading_free(r);
+        mcp_call_fail_with(call, &why);
+        return;
+    }
     mcp_job_outcome(job, &o);
     r->total = r->stream == BOXLITE_STDOUT ? o.out->total : o.err->total;
     if (!r->ranged && r->tail_lines > 0 && r->total > r->max) {
@@ -417,7 +427,7 @@ const struct mcp_tool mcp_tool_read_output = {
     .args = args,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"process\":{\"type\":\"string\"},\"running\":{\"type\":\"boolean\"},"
-        "\"exit_code\":{\"type\":\"integer\"},\"content\":{\"type\":\"string\"},\"offset\":{\"type\":\"integer\"},"
+        "\"exit_code\":{\"type\":\"integer\"},\"tests_passed\":{\"type\":\"boolean\"},\"content\":{\"type\":\"string\"},\"offset\":{\"type\":\"integer\"},"
         "\"next_offset\":{\"type\":\"integer\",\"description\":\"offset to continue with\"},\"total_bytes\":{\"type\":"
         "\"integer\"},\"end\":{\"type\":\"boolean\",\"description\":\"there is nothing behind it\"},\"matches\":{"
         "\"type\":\"integer\"},\"truncated\":{\"type\":\"boolean\"},\"first_kept_offset\":{\"type\":\"integer\","

@@ -12,6 +12,11 @@
 struct run {
     struct mcp_call *call;
     struct mcp_job *job;
+    bool base64;
+    json_t *images; /* pictures that the command names */
+    char *mark;     /* a file as old as the command, if there are any */
+    json_t *result;
+    char *text;
 };
 
 static const struct mcp_arg args[] = {
@@ -23,6 +28,7 @@ static const struct mcp_arg args[] = {
      "Return at once with running=true and a process name; the command goes on (a server, a long build) and its "
      "standard input stays open for send_input. Default false.", 0, 0},
     {"stdin", MCP_STRING, false, true, "Text for its standard input, up to 8 MiB. Default: empty.", 0, 8 << 20},
+    {"encoding", MCP_STRING, false, false, "How stdout and stderr are given: \"text\" (default) or \"base64\" (exact bytes).", 0, 8},
     {"env", MCP_STRING_MAP, false, false, "Environment variables of this command.", 0, 0},
     {"timeout_seconds", MCP_INTEGER, false, false,
      "Kill the command and everything it started after so long. Default 120 (in the background 3600), at most 3600.", 1,
@@ -30,31 +36,90 @@ static const struct mcp_arg args[] = {
     {0},
 };
 
+static void run_free(struct run *run)
+{
+    json_decref(run->images);
+    json_decref(run->result);
+    free(run->mark);
+    free(run->text);
+    free(run);
+}
+
 static void cancel(struct mcp_call *call)
 {
     struct run *run = call->state;
     mcp_job_kill(run->job);
-    free(run);
+    run_free(run);
+}
+
+static void finish(struct run *run, json_t *take_images)
+{
+    struct mcp_call *call = run->call;
+    json_t *result = steal_ptr(&run->result);
+    char *text = steal_ptr(&run->text);
+
+    run_free(run);
+    mcp_call_finish_more(call, result, text, take_images);
+}
+
+static void on_images(void *data, struct mcp_job *job)
+{
+    struct run *run = data;
+    finish(run, mcp_images_take(job, run->result));
+}
+
+static void start_images(struct run *run, const struct mcp_outcome *o)
+{
+    struct mcp_environment *env = mcp_environment_find(mcp_server_environments(run->call->server), o->environment);
+    struct mcp_images wanted = {.names = run->images, .mark = run->mark, .remove_mark = true,
+                                .workdir = mcp_arg_str(run->call, "working_dir", NULL)};
+
+    run->job = NULL;
+    if (!run->mark || o->running || !env || mcp_environment_generation(env) != o->generation ||
+        mcp_images_start(run->call->server, env, &wanted, on_images, run, &run->job) < 0) {
+        finish(run, NULL);
+    }
 }
 
 static void on_done(void *data, struct mcp_job *job)
 {
     struct run *run = data;
-    struct mcp_call *call = run->call;
     struct mcp_failure why;
     struct mcp_outcome o;
-    char *text;
-    json_t *v;
 
-    free(run);
     if (mcp_job_failed(job, &why)) {
+        struct mcp_call *call = run->call;
+        run_free(run);
         mcp_call_fail_with(call, &why);
         return;
     }
     mcp_job_outcome(job, &o);
-    v = mcp_outcome_json(&o, mcp_server_budget(call->server) - ENVELOPE, &text);
-    mcp_environment_describe(call, o.environment, v);
-    mcp_call_finish(call, v, text, false);
+    o.base64 = run->base64;
+    run->result = mcp_outcome_json(&o, mcp_server_budget(run->call->server) - ENVELOPE, &run->text);
+    mcp_environment_describe(run->call, o.environment, run->result);
+    start_images(run, &o);
+}
+
+/* NULL: answered. */
+static struct run *run_new(struct mcp_call *call, bool background)
+{
+    struct run *run = calloc(1, sizeof(*run));
+
+    if (!run || !(run->images = json_array())) {
+        free(run);
+        mcp_call_fail_error(call, NULL);
+        return NULL;
+    }
+    run->call = call;
+    if (!mcp_call_encoding(call, &run->base64)) {
+        run_free(run);
+        return NULL;
+    }
+    mcp_images_named(run->images, mcp_arg_str(call, "command", ""));
+    if (!background && json_array_size(run->images) > 0) {
+        run->mark = mcp_printf("/tmp/.boxlite-%llu", (unsigned long long)call->started_ns);
+    }
+    return run;
 }
 
 static void start(struct mcp_call *call)
@@ -63,7 +128,9 @@ static void start(struct mcp_call *call)
     const json_t *input = json_object_get(call->arguments, "stdin");
     bool background = mcp_arg_bool(call, "background");
     const char *argv[] = {"/bin/sh", "-c", mcp_arg_str(call, "command", "")};
+    struct mcp_file mark = {.data = ""};
     struct mcp_job_spec spec = {
+        .files = &mark,
         .argv = argv,
         .argc = BX_ARRAY_SIZE(argv),
         .input = json_string_value(input),
@@ -72,7 +139,7 @@ static void start(struct mcp_call *call)
         .env = json_object_get(call->arguments, "env"),
         .workdir = mcp_arg_str(call, "working_dir", NULL),
         .timeout_s = mcp_timeout(o, mcp_arg_int(call, "timeout_seconds", background ? o->max_timeout_s : 0)),
-        .yield_ms = background ? 1 : mcp_server_yield_ms(call->server),
+        .yield_ms = background ? 1 : mcp_call_yield_ms(call),
     };
     struct mcp_environment *env;
     struct run *run;
@@ -82,21 +149,21 @@ static void start(struct mcp_call *call)
         mcp_call_fail(call, BOXLITE_E_INVALID, "argument working_dir: not an absolute path", NULL);
         return;
     }
-    run = calloc(1, sizeof(*run));
+    run = run_new(call, background);
     if (!run) {
-        mcp_call_fail_error(call, NULL);
         return;
     }
-    run->call = call;
     if (!mcp_call_environment(call, &env)) {
-        free(run);
+        run_free(run);
         return;
     }
+    mark.path = run->mark;
+    spec.nfiles = run->mark ? 1 : 0;
     call->state = run;
     call->cancel = cancel;
     r = mcp_job_start(call->server, env, &spec, on_done, run, &run->job);
     if (r < 0) {
-        free(run);
+        run_free(run);
         mcp_call_fail_job(call, r);
     }
 }
@@ -111,6 +178,6 @@ const struct mcp_tool mcp_tool_run_command = {
         "takes long returns running=true and goes on: follow it with read_output. Long output keeps its beginning, "
         "end and first error lines.",
     .args = args,
-    .output_schema = "{\"type\":\"object\",\"properties\":{" MCP_OUTCOME_SCHEMA "," MCP_ENVIRONMENT_SCHEMA "}}",
+    .output_schema = "{\"type\":\"object\",\"properties\":{" MCP_OUTCOME_SCHEMA "," MCP_ENVIRONMENT_SCHEMA "," MCP_IMAGES_SCHEMA "}}",
     .start = start,
 };

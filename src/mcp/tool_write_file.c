@@ -61,17 +61,16 @@ static void on_done(void *data, struct mcp_job *job)
 static bool content_of(struct mcp_call *call, char **ret, size_t *ret_len)
 {
     const json_t *content = json_object_get(call->arguments, "content");
-    const char *encoding = mcp_arg_str(call, "encoding", "text");
+    bool base64;
 
-    if (strcmp(encoding, "base64") == 0) {
+    if (!mcp_call_encoding(call, &base64)) {
+        return false;
+    }
+    if (base64) {
         if (mcp_base64_decode(json_string_value(content), ret, ret_len) == 0) {
             return true;
         }
-        mcp_call_fail(call, BOXLITE_E_INVALID, "argument content: not base64", NULL);
-        return false;
-    }
-    if (strcmp(encoding, "text") != 0) {
-        mcp_call_fail(call, BOXLITE_E_INVALID, "argument encoding: neither \"text\" nor \"base64\"", NULL);
+        mcp_call_fail(call, BOXLITE_E_INVALID, "argument content: not base64", "send it as text, or encode it again");
         return false;
     }
     *ret_len = json_string_length(content);

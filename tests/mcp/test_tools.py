@@ -183,6 +183,19 @@ def test_long_work_yields_and_goes_on(home):
         s.call("run_command", command="echo -n > /tmp/go")
         v = s.call("read_output", process=v["process"], wait_seconds=50)["structuredContent"]
         assert v["content"] == "first\nsecond\n" and v["exit_code"] == 7
+        # Tests of code that goes on come when it has ended.
+        v = s.call("execute_code", code="read x < /tmp/go; echo $x > /tmp/said", language="sh",
+                   test_command="cat /tmp/said; echo tested")["structuredContent"]
+        assert v["running"] is True and "tests" not in v and v["tests_process"] in v["tests_note"]
+        tests = v["tests_process"]
+        assert s.call("read_output", process=tests)["structuredContent"]["running"] is True
+        s.call("run_command", command="echo through > /tmp/go")
+        v = s.call("read_output", process=tests, wait_seconds=50)["structuredContent"]
+        assert (v["content"], v["exit_code"], v["tests_passed"]) == ("through\ntested\n", 0, True)
+        v = s.call("execute_code", code="read x < /tmp/go; exit 4", language="sh", test_command="true")["structuredContent"]
+        s.call("run_command", command="echo > /tmp/go")
+        v = s.call("read_output", process=v["tests_process"], wait_seconds=50)["structuredContent"]
+        assert (v["exit_code"], v["tests_passed"]) == (0, False)
     finally:
         s.kill()
 
@@ -257,6 +270,89 @@ def test_files_come_and_go_exactly(server):
     assert v["content"] == "\u20ac one\ntwo\n" and v["end"] is True
     result = server.call("read_file", path="no/such")
     assert result["isError"] and "no such file" in result["structuredContent"]["error"]
+
+
+def test_exact_bytes_of_a_result(server):
+    v = server.call("run_command", command=r"printf 'a\377\000\n'; printf '\376' >&2", encoding="base64")["structuredContent"]
+    assert (base64.b64decode(v["stdout"]), base64.b64decode(v["stderr"])) == (b"a\xff\0\n", b"\xfe")
+    assert v["encoding"] == "base64" and not v["truncated"] and "not_utf8" not in v
+    v = server.call("execute_code", code="import sys; sys.stdout.buffer.write(bytes(range(256)) * 100)", language="python",
+                    encoding="base64", test_command=r"printf '\377'")["structuredContent"]
+    shown = base64.b64decode(v["stdout"])
+    assert v["truncated"] and 1000 < len(shown) < 8000 and (bytes(range(256)) * 100).startswith(shown)
+    assert base64.b64decode(v["tests"]["stdout"]) == b"\xff" and v["tests_passed"] is True
+    assert server.call("run_command", command="true", encoding="hex")["isError"]
+
+
+def images(result):
+    return [base64.b64decode(item["data"]) for item in result["content"] if item["type"] == "image"]
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
+
+
+def test_pictures_that_a_program_leaves_come_with_its_result(server):
+    server.call("write_file", path="old.png", content=base64.b64encode(PNG).decode(), encoding="base64")
+    code = f"open('new.png', 'wb').write({PNG!r}); open('not.png', 'w').write('text'); 'old.png'"
+    result = server.call("execute_code", code=code, language="python")
+    assert images(result) == [PNG]
+    assert result["structuredContent"]["images"] == [
+        {"path": "/workspace/new.png", "bytes": len(PNG), "shown": True},
+        {"path": "/workspace/not.png", "bytes": 4, "shown": False}]
+    result = server.call("run_command", command="cp /workspace/old.png 'a b.png'; cp /workspace/old.png c.png; ls *.png",
+                         working_dir="/tmp/pictures")
+    assert [i["path"] for i in result["structuredContent"]["images"]] == ["/tmp/pictures/c.png", "/tmp/pictures/a b.png"]
+    assert images(result) == [PNG, PNG]
+    assert "images" not in server.call("run_command", command="ls /workspace/*.png")["structuredContent"]
+    assert server.call("run_command", command="ls -a /tmp | grep boxlite-")["structuredContent"]["stdout"] == ""
+
+
+# What matplotlib's pyplot does with a backend, and no more (matplotlib 3.6, "writing a backend"): the base image has not the
+# real one.
+MATPLOTLIB = {
+    "matplotlib/__init__.py": "", "matplotlib/backends/__init__.py": "",
+    "matplotlib/_pylab_helpers.py": """
+class Gcf:
+    figs = {}
+    get_all_fig_managers = classmethod(lambda cls: list(cls.figs.values()))
+    destroy_all = classmethod(lambda cls: cls.figs.clear())
+""",
+    "matplotlib/backend_bases.py": """
+class FigureManagerBase:
+    def __init__(self, canvas, num):
+        self.canvas, self.num = canvas, num
+""",
+    "matplotlib/backends/backend_agg.py": """
+class FigureCanvasAgg:
+    def __init__(self, figure):
+        self.figure = figure
+""",
+    "matplotlib/pyplot.py": f"""
+import importlib, os
+from matplotlib._pylab_helpers import Gcf
+backend = importlib.import_module(os.environ["MPLBACKEND"].removeprefix("module://"))
+
+class Figure:
+    def savefig(self, name):
+        open(name, "wb").write({PNG!r})
+
+def plot(*args):
+    num = len(Gcf.figs) + 1
+    Gcf.figs[num] = backend.FigureCanvas.manager_class(backend.FigureCanvas(Figure()), num)
+
+def show(*args, **kwargs):
+    backend.show(*args, **kwargs)
+""",
+}
+
+
+def test_figures_that_pyplot_shows_come_as_images(server):
+    code = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nplt.plot([2])\nplt.show()\nprint('shown')"
+    result = server.call("execute_code", code=code, language="python", files=MATPLOTLIB)
+    v = result["structuredContent"]
+    assert v["stdout"] == "shown\n" and images(result) == [PNG, PNG], v
+    assert [i["path"] for i in v["images"]] == ["/workspace/main_figure_1.png", "/workspace/main_figure_2.png"]
+    server.call("run_command", command="rm -r matplotlib", working_dir="/workspace")
 
 
 def test_pictures_come_as_images(server):
