@@ -118,7 +118,7 @@ int cli_box_attach(boxlite_box *box, bool input, bool tty)
     if (boxlite_box_main(box, &exec, &err) < 0) {
         return cli_fail(&err, NULL);
     }
-    struct cli_stream stream = {.exec = exec, .input = input, .tty = tty};
+    struct cli_stream stream = {.box = box, .exec = exec, .input = input, .tty = tty};
 
     return cli_stream_run(&stream);
 }
@@ -129,6 +129,14 @@ static bool config_has(boxlite_box *box, const char *key)
     const char *json;
 
     return boxlite_box_json(box, &json, &err) == 0 && cli_json_true(json, key);
+}
+
+uint64_t cli_box_memory(boxlite_box *box)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    const char *json;
+
+    return boxlite_box_json(box, &json, &err) == 0 ? cli_json_number(json, "memory") : 0;
 }
 
 bool cli_box_has_terminal(boxlite_box *box)

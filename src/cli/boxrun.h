@@ -19,6 +19,8 @@ void cli_box_settle(boxlite_box *box);
 /* Whether its main command was given a terminal, an input, when the box was created. */
 bool cli_box_has_terminal(boxlite_box *box);
 bool cli_box_has_input(boxlite_box *box);
+/* Bytes of memory that it was given; 0: not known. */
+uint64_t cli_box_memory(boxlite_box *box);
 /* Removes it by force; told only if it fails. */
 void cli_box_discard(boxlite_box *box);
 

@@ -49,7 +49,7 @@ static int set_all(boxlite_exec_options *o, boxlite_error **err)
 }
 
 /* Waits until the command runs or has failed to, so that a mistyped name is noticed. */
-static int leave_running(boxlite_exec *exec)
+static int leave_running(boxlite_box *box, boxlite_exec *exec)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     boxlite_exec_result result = {.struct_size = sizeof(result)};
@@ -63,7 +63,7 @@ static int leave_running(boxlite_exec *exec)
             return cli_fail(&err, NULL);
         }
         if (result.flags & BOXLITE_EXIT_NOT_STARTED) {
-            return cli_stream_status(exec, &result);
+            return cli_stream_status(box, exec, &result);
         }
     }
     printf("%u\n", boxlite_exec_number(exec));
@@ -91,10 +91,10 @@ static int run(const struct cli_list *operands)
         return cli_fail(&err, NULL);
     }
     if (detach) {
-        return leave_running(exec);
+        return leave_running(box, exec);
     }
     struct cli_stream stream = {
-        .exec = exec, .input = cli_process.interactive, .tty = cli_process.tty};
+        .box = box, .exec = exec, .input = cli_process.interactive, .tty = cli_process.tty};
 
     return cli_stream_run(&stream);
 }

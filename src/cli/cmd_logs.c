@@ -122,7 +122,7 @@ static int show(boxlite_box *box, bool all, uint64_t lines)
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_exec_ boxlite_exec *exec = NULL;
     struct cli_stream stream = {
-        .output_only = true, .no_output = opt.only_errors, .no_errors = opt.only_out};
+        .box = box, .output_only = true, .no_output = opt.only_errors, .no_errors = opt.only_out};
 
     if (!all && skip_to_tail(box, lines, &stream, &err) < 0) {
         return cli_fail(&err, NULL);

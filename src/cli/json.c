@@ -80,6 +80,15 @@ bool cli_json_true(const char *object, const char *key)
     return yes;
 }
 
+uint64_t cli_json_number(const char *object, const char *key)
+{
+    json_t *root = json_loads(object, 0, NULL);
+    json_int_t number = json_integer_value(json_object_get(root, key));
+
+    json_decref(root);
+    return number > 0 ? (uint64_t)number : 0;
+}
+
 char *cli_json_text(const char *object, const char *key)
 {
     json_t *root = json_loads(object, 0, NULL);

@@ -54,6 +54,8 @@ char *cli_json_rows(const struct cli_table *t, bool only);
 char *cli_json_array(char *const *objects, size_t count);
 /* Whether the object has a member of that name that is true or a number other than 0. */
 bool cli_json_true(const char *object, const char *key);
+/* The member's number, or 0. */
+uint64_t cli_json_number(const char *object, const char *key);
 /* The member's text, or NULL; caller frees. */
 char *cli_json_text(const char *object, const char *key);
 

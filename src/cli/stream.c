@@ -22,9 +22,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "cli/boxrun.h"
 #include "cli/cli.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "cli/values.h"
 
 #define OUT_SIZE (256u * 1024u)
 #define IN_SIZE (64u * 1024u)
@@ -315,7 +317,7 @@ static int finish(const struct pump *p)
     if (boxlite_exec_wait(p->s->exec, -1, &result, &err) < 0) {
         return cli_fail(&err, NULL);
     }
-    return cli_stream_status(p->s->exec, &result);
+    return cli_stream_status(p->s->box, p->s->exec, &result);
 }
 
 static int run_pump(struct pump *p)
@@ -361,7 +363,21 @@ int cli_stream_run(const struct cli_stream *s)
     return status;
 }
 
-int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *r)
+static int out_of_memory(boxlite_box *box, int exit_code)
+{
+    char size[CLI_VALUE_TEXT], limit[CLI_VALUE_TEXT + 4] = "";
+    uint64_t bytes = box ? cli_box_memory(box) : 0;
+
+    if (bytes > 0) {
+        cli_size_text(bytes, size);
+        (void)snprintf(limit, sizeof(limit), " (%s)", size);
+    }
+    (void)cli_error_hint("give the box more with --memory",
+                         "the box ran out of memory%s and the command was killed", limit);
+    return exit_code;
+}
+
+int cli_stream_status(boxlite_box *box, const boxlite_exec *exec, const boxlite_exec_result *r)
 {
     const char *failure = exec ? boxlite_exec_failure(exec) : NULL;
 
@@ -375,8 +391,7 @@ int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *r)
         (void)cli_error_hint("allow more with --timeout",
                              "the command ran out of its time and was killed");
     } else if (r->flags & BOXLITE_EXIT_OOM_KILLED) {
-        (void)cli_error_hint("give the box more with --memory",
-                             "the box ran out of memory and the command was killed");
+        return out_of_memory(box, r->exit_code);
     } else if (failure) { /* what was shown is not all: that must not look like success */
         return cli_error_hint("is there space where the home directory is? see: boxlite info",
                               "the command was %s", failure);

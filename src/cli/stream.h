@@ -8,6 +8,7 @@
 #include "cli/util.h"
 
 struct cli_stream {
+    boxlite_box *box; /* in which it runs: named in what is told */
     boxlite_exec *exec;
     bool input;     /* standard input goes to the command */
     bool tty;       /* it has a terminal: ours becomes raw (with `input`), its size follows ours */
@@ -23,7 +24,7 @@ struct cli_stream {
  *   streaming with 128 + its number (the caller then drops the command).
  * - a reader of our output that goes away ends it with 128 + SIGPIPE, as it ends any program. */
 int cli_stream_run(const struct cli_stream *stream);
-/* Turns a result into the exit status, telling what is not plain from the status. `exec` may be NULL. */
-int cli_stream_status(const boxlite_exec *exec, const boxlite_exec_result *result);
+/* Turns a result into the exit status, telling what is not plain from the status. `box` and `exec` may be NULL. */
+int cli_stream_status(boxlite_box *box, const boxlite_exec *exec, const boxlite_exec_result *result);
 
 #endif

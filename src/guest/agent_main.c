@@ -25,6 +25,7 @@
 #include "guest/exec.h"
 #include "guest/net.h"
 #include "guest/power.h"
+#include "guest/pressure.h"
 #include "guest/rootfs.h"
 #include "guest/stats.h"
 #include "wire/proto.h"
@@ -130,6 +131,7 @@ static int on_configure(struct agent *a, const struct bx_msg *msg)
     }
     a->hostname = steal_ptr(&cfg.hostname);
     a->configured = true;
+    pressure_watch(a);
     send_ready(a);
     if (a->late_timer) {
         bx_source_set_deadline(a->late_timer, bx_now_mono() + LATE_MODULES);

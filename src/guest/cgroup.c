@@ -19,6 +19,8 @@
 #define RESERVE_BYTES (UINT64_C(12) << 20)
 /* Tasks that one exec may not take from the others: a fork bomb leaves room to start a rescuer. */
 #define RESERVE_TASKS 64
+/* memory.stat, the longest of the files that are read. */
+#define READ_MAX 8192
 
 static int write_at(int dirfd, const char *file, const char *text)
 {
@@ -33,25 +35,55 @@ static int write_u64(int dirfd, const char *file, uint64_t value)
     return write_at(dirfd, file, text);
 }
 
-int cgroup_read(int dirfd, const char *file, const char *key, uint64_t *ret)
+/* Where the value behind a key's line of a file begins (the whole file without a key), or NULL. */
+static const char *find_key(const char *text, const char *key)
 {
-    char text[4096];
+    size_t len = key ? strlen(key) : 0;
+    const char *p = text;
+    while (key && !(strncmp(p, key, len) == 0 && (p[len] == ' ' || p[len] == ':'))) {
+        p = strchr(p, '\n');
+        if (!p) {
+            return NULL;
+        }
+        p++;
+    }
+    return p + len + (key && p[len] == ':');
+}
+
+static int read_file(int dirfd, const char *file, char text[READ_MAX])
+{
     _cleanup_close_ int fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -errno : bx_read_full(fd, text, sizeof(text) - 1);
+    ssize_t n = fd < 0 ? -errno : bx_read_full(fd, text, READ_MAX - 1);
     if (n < 0) {
         return (int)n;
     }
     text[n] = 0;
-    const char *p = text;
-    size_t len = key ? strlen(key) : 0;
-    while (key && !(strncmp(p, key, len) == 0 && (p[len] == ' ' || p[len] == ':'))) {
-        p = strchr(p, '\n');
-        if (!p) {
-            return -ENOENT;
-        }
-        p++;
+    return 0;
+}
+
+int cgroup_read(int dirfd, const char *file, const char *key, uint64_t *ret)
+{
+    char text[READ_MAX];
+    int r = read_file(dirfd, file, text);
+    const char *p = r < 0 ? NULL : find_key(text, key);
+    if (!p) {
+        return r < 0 ? r : -ENOENT;
     }
-    *ret = strtoull(p + len + (key && p[len] == ':'), NULL, 10);
+    *ret = strtoull(p, NULL, 10);
+    return 0;
+}
+
+int cgroup_read_word(int dirfd, const char *file, const char *key, const char *word, uint64_t *ret)
+{
+    char text[READ_MAX];
+    int r = read_file(dirfd, file, text);
+    const char *p = r < 0 ? NULL : find_key(text, key);
+    const char *end = p ? p + strcspn(p, "\n") : NULL;
+    p = p ? strstr(p, word) : NULL;
+    if (!p || p >= end) {
+        return r < 0 ? r : -ENOENT;
+    }
+    *ret = strtoull(p + strlen(word), NULL, 10);
     return 0;
 }
 

@@ -31,5 +31,7 @@ int cgroup_kill_exec(const struct container *c, uint32_t id);
 int cgroup_remove_exec(const struct container *c, uint32_t id);
 /* A number in a file of a group: "pids.current", or the value after key in "cpu.stat". */
 int cgroup_read(int dirfd, const char *file, const char *key, uint64_t *ret);
+/* The number behind a word of that line: "total=" of "some" in "memory.pressure". */
+int cgroup_read_word(int dirfd, const char *file, const char *key, const char *word, uint64_t *ret);
 
 #endif

@@ -48,6 +48,7 @@ struct exec {
     bool reaped;
     bool told; /* STARTED or the reason why not has been sent */
     bool timed_out;
+    bool thrashed;          /* the agent has killed in it because memory was short */
     struct failure failure; /* errnum 0: none */
     int status;
     struct rusage usage;
@@ -160,7 +161,8 @@ static uint64_t exit_flags(const struct exec *e)
 {
     uint64_t killed = 0;
     (void)cgroup_read(e->cgroupfd, "memory.events", "oom_kill", &killed);
-    return (killed > 0 ? BOXLITE_EXIT_OOM_KILLED : 0) | (e->timed_out ? BOXLITE_EXIT_TIMED_OUT : 0);
+    return (killed > 0 || e->thrashed ? BOXLITE_EXIT_OOM_KILLED : 0) |
+           (e->timed_out ? BOXLITE_EXIT_TIMED_OUT : 0);
 }
 
 static uint64_t usec(struct timeval tv)
@@ -271,8 +273,8 @@ static void on_process(void *data, uint32_t events)
     (void)read_report(e);
     tell_started(e);
     bool open = e->out[0].fd >= 0 || e->out[1].fd >= 0;
-    if (open && bx_loop_add_timer(e->agent->loop, bx_deadline_ms(GRACE_MS), on_grace, e,
-                                  &e->grace) < 0) {
+    if (open &&
+        bx_loop_add_timer(e->agent->loop, bx_deadline_ms(GRACE_MS), on_grace, e, &e->grace) < 0) {
         on_grace(e); /* no memory for patience */
         return;
     }
@@ -501,6 +503,14 @@ void exec_signal(struct agent *a, uint32_t id, int signo)
         (void)cgroup_kill_exec(&a->container, id); /* also what an ended command left behind */
     } else if (e && !e->reaped) {
         (void)bx_pidfd_signal(e->pidfd, signo);
+    }
+}
+
+void exec_out_of_memory(struct agent *a, uint32_t id)
+{
+    struct exec *e = find(a, id);
+    if (e) {
+        e->thrashed = true;
     }
 }
 

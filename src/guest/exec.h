@@ -13,6 +13,8 @@
 /* Starts a command, or answers why it did not. -EPROTO: the number is in use. */
 int exec_start(struct agent *a, struct spec *s);
 void exec_signal(struct agent *a, uint32_t id, int signo);
+/* What ends it now is told as the want of memory. */
+void exec_out_of_memory(struct agent *a, uint32_t id);
 void exec_resize(struct agent *a, uint32_t id, unsigned rows, unsigned cols);
 
 /* From the link. */

@@ -76,7 +76,8 @@ static ssize_t put(struct bx_conn_io *io, const uint8_t *p, size_t len)
     do {
         n = io->socket ? send(io->fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT) : write(io->fd, p, len);
     } while (n < 0 && errno == EINTR);
-    return n < 0 ? -errno : n;
+    /* A guest's port needs memory for every write. Short of it, the next turn of the loop tries again. */
+    return n >= 0 ? n : errno == ENOMEM ? -EAGAIN : -errno;
 }
 
 /* Writes what is pending until the descriptor takes no more. 1: all written, 0: not all, -errno. */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/boxrun.h"
 #include "cli/stream.h"
 
 /* ---- The stand-in ---- */
@@ -160,6 +161,11 @@ int boxlite_exec_resize(boxlite_exec *exec, uint16_t rows, uint16_t cols, boxlit
 const char *boxlite_exec_failure(const boxlite_exec *exec)
 {
     return NULL;
+}
+
+uint64_t cli_box_memory(boxlite_box *box)
+{
+    return 0;
 }
 
 void boxlite_runtime_wakeup(boxlite_runtime *rt)
@@ -465,6 +471,6 @@ TEST(a_result_becomes_a_status)
     for (size_t i = 0; i < CLI_COUNT(rows); i++) {
         boxlite_exec_result r = {.exit_code = rows[i].code, .flags = rows[i].flags};
 
-        ASSERT_EQ(cli_stream_status(NULL, &r), rows[i].status);
+        ASSERT_EQ(cli_stream_status(NULL, NULL, &r), rows[i].status);
     }
 }
