@@ -53,6 +53,8 @@ typedef struct boxlite_image_list boxlite_image_list;
 typedef struct boxlite_image_config boxlite_image_config;
 typedef struct boxlite_kernel_list boxlite_kernel_list;
 typedef struct boxlite_report boxlite_report;
+typedef struct boxlite_transfer boxlite_transfer;
+typedef struct boxlite_transfer_options boxlite_transfer_options;
 typedef struct boxlite_box boxlite_box;
 typedef struct boxlite_box_list boxlite_box_list;
 typedef struct boxlite_box_options boxlite_box_options;
@@ -281,6 +283,76 @@ BOXLITE_API int boxlite_image_verify(boxlite_runtime *rt, const char *ref, int r
 BOXLITE_API int boxlite_image_prune(boxlite_runtime *rt, int all, uint64_t min_age_sec,
                                     uint64_t keep_bytes, uint64_t *ret_removed,
                                     uint64_t *ret_freed, boxlite_error **err);
+
+/* ---- Registries ------------------------------------------------------------------------------ */
+
+/* How an image is pulled or pushed; where a function takes these, NULL means none of them is set. */
+BOXLITE_API int boxlite_transfer_options_new(boxlite_transfer_options **ret, boxlite_error **err);
+BOXLITE_API void boxlite_transfer_options_free(boxlite_transfer_options *o);
+/* "linux/amd64" or, with a variant, "linux/amd64/v3"; default: this host's. UNSUPPORTED when it comes
+ * to pulling, if boxes of this host cannot run it. */
+BOXLITE_API int boxlite_transfer_options_set_platform(boxlite_transfer_options *o,
+                                                      const char *platform, boxlite_error **err);
+/* Instead of what credentials files say. */
+BOXLITE_API int boxlite_transfer_options_set_credentials(boxlite_transfer_options *o,
+                                                         const char *user, const char *secret,
+                                                         boxlite_error **err);
+/* The file of credentials; default: $REGISTRY_AUTH_FILE, then Docker's and Podman's in the user's
+ * home. */
+BOXLITE_API int boxlite_transfer_options_set_auth_file(boxlite_transfer_options *o,
+                                                       const char *path, boxlite_error **err);
+/* Certificates (PEM) of the authorities to trust, instead of the system's. */
+BOXLITE_API int boxlite_transfer_options_set_ca_file(boxlite_transfer_options *o, const char *path,
+                                                     boxlite_error **err);
+/* No TLS. Registries on loopback that do not speak TLS need no option. */
+BOXLITE_API int boxlite_transfer_options_set_plain_http(boxlite_transfer_options *o, int on,
+                                                        boxlite_error **err);
+
+#define BOXLITE_TRANSFER_WAITING 0 /* for another process that does the same */
+#define BOXLITE_TRANSFER_RUNNING 1
+#define BOXLITE_TRANSFER_RETRYING 2 /* after a failure, which `note` tells */
+#define BOXLITE_TRANSFER_PRESENT 3  /* it was there already */
+#define BOXLITE_TRANSFER_DONE 4
+
+/* How far one part of a transfer is. Events of one part may be left out between two that are told,
+ * the last never. All pointers are borrowed for the call. */
+typedef struct boxlite_transfer_event {
+    size_t struct_size;
+    const char *kind;   /* "manifest", "config", "layer"; "root": building the root image */
+    const char *digest; /* of the part; of the root: the image's */
+    int32_t state;      /* BOXLITE_TRANSFER_* */
+    int32_t reserved;
+    uint64_t done, total; /* bytes; total 0: not known */
+    const char *note;     /* why it waits or is tried again, one line, or NULL */
+} boxlite_transfer_event;
+
+/* Called from dispatch, as all callbacks. */
+typedef void (*boxlite_transfer_fn)(void *data, const boxlite_transfer_event *event);
+BOXLITE_API int boxlite_transfer_options_set_progress(boxlite_transfer_options *o,
+                                                      boxlite_transfer_fn fn, void *data,
+                                                      boxlite_error **err);
+
+/* Brings an image from its registry (docker.io unless the reference names one), also if it is here
+ * already: what has not changed is not fetched again. AUTH, NOT_FOUND, NETWORK, TIMEOUT; UNSUPPORTED:
+ * not for this host; NO_SPACE, told before anything big is fetched; INTEGRITY: the registry sends
+ * something else than it should. `ret` may be NULL. */
+BOXLITE_API int boxlite_image_pull(boxlite_runtime *rt, const char *ref,
+                                   const boxlite_transfer_options *options, boxlite_image **ret,
+                                   boxlite_error **err);
+/* The same without waiting; `options` need not outlive the call. The handle in `ret` is the caller's;
+ * `ret` may be NULL. */
+BOXLITE_API int boxlite_image_pull_async(boxlite_runtime *rt, const char *ref,
+                                         const boxlite_transfer_options *options,
+                                         boxlite_done_fn fn, void *data, boxlite_transfer **ret,
+                                         boxlite_error **err);
+/* Ends it: its function is called with CANCELLED, unless it ends otherwise before. */
+BOXLITE_API void boxlite_transfer_cancel(boxlite_transfer *transfer);
+/* Frees the handle; one that is under way is cancelled. */
+BOXLITE_API void boxlite_transfer_free(boxlite_transfer *transfer);
+/* After a successful end, else NULL: the digest of the image's manifest, and the full reference
+ * under which it was transferred. */
+BOXLITE_API const char *boxlite_transfer_digest(const boxlite_transfer *transfer);
+BOXLITE_API const char *boxlite_transfer_name(const boxlite_transfer *transfer);
 
 /* ---- Box options ----------------------------------------------------------------------------- */
 

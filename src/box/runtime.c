@@ -13,6 +13,7 @@
 #include "box/client.h"
 #include "box/op.h"
 #include "state/settings.h"
+#include "box/transfer.h"
 
 static void take_options(boxlite_runtime *rt, const boxlite_runtime_options *o)
 {
@@ -81,6 +82,7 @@ void bx_runtime_free(boxlite_runtime *rt)
     if (!rt) {
         return;
     }
+    bx_transfers_cancel(rt);
     bx_ops_cancel(rt);
     bx_clients_shutdown(rt);
     bx_loop_free(rt->loop);

@@ -36,6 +36,7 @@ struct boxlite_runtime {
     char *libexec_asked;       /* from the options, or NULL */
     struct bx_client *clients; /* all connections, linked by client.c */
     struct bx_op *ops;         /* asynchronous calls under way, linked by op.c */
+    boxlite_transfer *transfers; /* under way, linked by transfer.c */
     bool dispatching;
 };
 

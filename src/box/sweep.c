@@ -22,6 +22,7 @@
 #include "box/box.h"
 #include "box/runtime.h"
 #include "box/shimfind.h"
+#include "oci/fetch.h"
 
 struct known { /* the rows, sorted by id */
     struct known_box {
@@ -193,5 +194,6 @@ int bx_sweep(boxlite_runtime *rt, boxlite_error **err)
         r = sweep_boxes(rt, &k, boxes, err);
     }
     free(k.v);
+    bx_fetch_sweep(rt->home);
     return r < 0 ? r : bx_home_sweep_tmp(rt->home, err);
 }

@@ -44,8 +44,7 @@ int cli_box_create(const boxlite_box_options *o, boxlite_box **ret)
     if (boxlite_box_create(cli.rt, o, ret, &err) < 0) {
         const char *hint =
             boxlite_error_code(err) == BOXLITE_E_NOT_FOUND
-                ? "bring an image with 'boxlite image load' or 'boxlite image import'; "
-                  "this version pulls from no registry"
+                ? "fetch an image with 'boxlite pull', or bring one with 'boxlite image load' or 'boxlite image import'"
                 : NULL;
         return cli_fail_hint(&err, NULL, hint);
     }

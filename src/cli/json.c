@@ -98,3 +98,34 @@ char *cli_json_text(const char *object, const char *key)
     json_decref(root);
     return text;
 }
+
+/* Takes the object. */
+static void put_line(json_t *object)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+    json_decref(object);
+    if (!text) {
+        cli_die_memory();
+    }
+    puts(text);
+    fflush(stdout); /* whoever reads them wants them now */
+    free(text);
+}
+
+void cli_json_event(const char *kind, const char *digest, const char *state, uint64_t done,
+                    uint64_t total, const char *note)
+{
+    put_line(json_pack("{s:s, s:s, s:s, s:I, s:I, s:s?}", "event", kind, "digest", digest, "state",
+                       state, "done", (json_int_t)done, "total", (json_int_t)total, "note", note));
+}
+
+void cli_json_failure(const char *code, const char *message)
+{
+    put_line(json_pack("{s:s, s:s, s:s}", "event", "error", "code", code, "message", message));
+}
+
+void cli_json_end(const char *name, const char *digest)
+{
+    put_line(json_pack("{s:s, s:s, s:s}", "event", "end", "name", name, "digest", digest));
+}

@@ -56,6 +56,11 @@ char *cli_json_array(char *const *objects, size_t count);
 bool cli_json_true(const char *object, const char *key);
 /* The member's number, or 0. */
 uint64_t cli_json_number(const char *object, const char *key);
+/* One line on standard output each: what a transfer tells, its failure, its end. note may be NULL. */
+void cli_json_event(const char *kind, const char *digest, const char *state, uint64_t done,
+                    uint64_t total, const char *note);
+void cli_json_failure(const char *code, const char *message);
+void cli_json_end(const char *name, const char *digest);
 /* The member's text, or NULL; caller frees. */
 char *cli_json_text(const char *object, const char *key);
 

@@ -29,6 +29,9 @@ BX_DEFINE_CLEANUP(boxlite_kernel_list *, boxlite_kernel_list_free, cli_cleanup_k
 BX_DEFINE_CLEANUP(boxlite_box_list *, boxlite_box_list_free, cli_cleanup_box_list);
 BX_DEFINE_CLEANUP(boxlite_box_options *, boxlite_box_options_free, cli_cleanup_box_options);
 BX_DEFINE_CLEANUP(boxlite_exec_options *, boxlite_exec_options_free, cli_cleanup_exec_options);
+BX_DEFINE_CLEANUP(boxlite_transfer *, boxlite_transfer_free, cli_cleanup_transfer);
+BX_DEFINE_CLEANUP(boxlite_transfer_options *, boxlite_transfer_options_free,
+                  cli_cleanup_transfer_options);
 BX_DEFINE_CLEANUP(boxlite_report *, boxlite_report_free, cli_cleanup_report);
 
 #define _cleanup_error_ _cleanup_(cli_cleanup_error)
@@ -41,6 +44,8 @@ BX_DEFINE_CLEANUP(boxlite_report *, boxlite_report_free, cli_cleanup_report);
 #define _cleanup_box_list_ _cleanup_(cli_cleanup_box_list)
 #define _cleanup_box_options_ _cleanup_(cli_cleanup_box_options)
 #define _cleanup_exec_options_ _cleanup_(cli_cleanup_exec_options)
+#define _cleanup_transfer_ _cleanup_(cli_cleanup_transfer)
+#define _cleanup_transfer_options_ _cleanup_(cli_cleanup_transfer_options)
 #define _cleanup_report_ _cleanup_(cli_cleanup_report)
 
 /* A list of borrowed strings. */

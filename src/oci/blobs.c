@@ -21,6 +21,7 @@
 #define LAYOUT "{\"imageLayoutVersion\":\"1.0.0\"}"
 #define MANIFEST_TYPE "application/vnd.oci.image.manifest.v1+json"
 #define LOCK_NAME "lock"
+#define LEASE_NAME "lease"
 
 static const char *hex_of(const char *digest)
 {
@@ -62,7 +63,9 @@ static int open_blobs(const struct bx_images *im, int *ret, boxlite_error **err)
     return 0;
 }
 
-int bx_blobs_lock(const struct bx_images *im, int *ret_fd, boxlite_error **err)
+/* Without `wait`: *ret_fd is -1 if another has it. */
+static int lock_file(const struct bx_images *im, const char *name, bool exclusive, bool wait,
+                     int *ret_fd, boxlite_error **err)
 {
     _cleanup_close_ int images = -1, fd = -1;
     int r = open_images(im, &images, err);
@@ -70,12 +73,47 @@ int bx_blobs_lock(const struct bx_images *im, int *ret_fd, boxlite_error **err)
     if (r < 0) {
         return r;
     }
-    fd = openat(images, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = fd < 0 ? -errno : bx_lock(fd, true, true);
+    fd = openat(images, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    r = fd < 0 ? -errno : bx_lock(fd, exclusive, wait);
+    if (r == -EAGAIN && !wait) {
+        *ret_fd = -1;
+        return 0;
+    }
     if (r < 0) {
-        return bx_fail_errno(err, BOXLITE_E_IO, r, "locking images/%s", LOCK_NAME);
+        return bx_fail_errno(err, BOXLITE_E_IO, r, "locking images/%s", name);
     }
     *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int bx_blobs_lock(const struct bx_images *im, int *ret_fd, boxlite_error **err)
+{
+    return lock_file(im, LOCK_NAME, true, true, ret_fd, err);
+}
+
+int bx_blobs_lease(const struct bx_images *im, int *ret_fd, boxlite_error **err)
+{
+    return lock_file(im, LEASE_NAME, false, true, ret_fd, err);
+}
+
+int bx_blobs_unleased(const struct bx_images *im, int *ret_fd, boxlite_error **err)
+{
+    return lock_file(im, LEASE_NAME, true, false, ret_fd, err);
+}
+
+int bx_blobs_partial_dir(const struct bx_images *im, int *ret_fd, boxlite_error **err)
+{
+    _cleanup_close_ int images = -1;
+    int r = open_images(im, &images, err);
+
+    if (r < 0) {
+        return r;
+    }
+    r = bx_open_dir(images, "partial", 0700);
+    if (r < 0) {
+        return bx_fail_errno(err, BOXLITE_E_IO, r, "opening images/partial");
+    }
+    *ret_fd = r;
     return 0;
 }
 

@@ -16,6 +16,13 @@
 
 /* Held while blobs get names or lose them and rows come or go; excludes other processes. A descriptor. */
 int bx_blobs_lock(const struct bx_images *im, int *ret_fd, boxlite_error **err);
+/* Held by a transfer for as long as it relies on blobs that no row uses: they are not cleared meanwhile. Shared with other
+ * transfers. A descriptor. */
+int bx_blobs_lease(const struct bx_images *im, int *ret_fd, boxlite_error **err);
+/* Keeps leases away: a descriptor, or -1 (and 0) if there are some. */
+int bx_blobs_unleased(const struct bx_images *im, int *ret_fd, boxlite_error **err);
+/* images/partial: blobs on their way, by the digits of their digest. */
+int bx_blobs_partial_dir(const struct bx_images *im, int *ret_fd, boxlite_error **err);
 
 /* A new unnamed blob or root image, in tmp/. */
 struct bx_blob_tmp {
@@ -55,7 +62,8 @@ int bx_blobs_write_index(const struct bx_images *im, boxlite_error **err);
 
 /* Gives an error for a full disk, wherever it was met, a hint if it has none. */
 void bx_hint_space(boxlite_error **err);
-/* Removes files of blobs and roots that no row uses. Under the lock. */
+/* Removes files of blobs and roots that no row uses; nothing while a transfer has a lease (the next removal does it then).
+ * Under the lock. */
 int bx_blobs_clear(const struct bx_images *im, boxlite_error **err);
 /* The same; ret_freed is set also on failure. */
 int bx_blobs_clear_counted(const struct bx_images *im, uint64_t *ret_freed, boxlite_error **err);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/sha256.h"
 
@@ -62,6 +63,7 @@ void bx_descriptor_done(struct bx_descriptor *d)
     free(d->digest);
     free(d->os);
     free(d->architecture);
+    free(d->variant);
     free(d->name);
     *d = (struct bx_descriptor){0};
 }
@@ -111,7 +113,7 @@ static int parse_name(const json_t *v, struct bx_descriptor *ret, boxlite_error 
 static int parse_index_entry(const json_t *v, struct bx_descriptor *ret, boxlite_error **err)
 {
     json_t *platform = NULL;
-    const char *os = NULL, *architecture = NULL;
+    const char *os = NULL, *architecture = NULL, *variant = NULL;
     int r = parse_descriptor(v, ret, err);
 
     if (r == 0) {
@@ -126,8 +128,15 @@ static int parse_index_entry(const json_t *v, struct bx_descriptor *ret, boxlite
     if (r == 0 && platform) {
         r = bx_json_str(platform, "architecture", true, &architecture, err);
     }
+    if (r == 0 && platform) {
+        r = bx_json_str(platform, "variant", true, &variant, err);
+    }
+    ret->no_image = os && bx_streq(os, "unknown");
     if (r == 0) {
         r = copy_text(os, &ret->os, err);
+    }
+    if (r == 0) {
+        r = copy_text(variant, &ret->variant, err);
     }
     return r < 0 ? r : copy_text(architecture, &ret->architecture, err);
 }
@@ -144,6 +153,12 @@ static int parse_layer(const json_t *v, struct bx_descriptor *ret, boxlite_error
         if (bx_streq(type, layer_types[i])) {
             return parse_descriptor(v, ret, err);
         }
+    }
+    if (type && (strstr(type, ".foreign.") || strstr(type, ".nondistributable."))) {
+        r = bx_fail(err, BOXLITE_E_UNSUPPORTED,
+                    "a foreign layer, which its registry does not hold");
+        bx_hint(err, "such images (of Windows) cannot run here");
+        return r;
     }
     if (type) {
         _cleanup_free_ char *shown = bx_escape(type, strlen(type), 100);
@@ -225,8 +240,9 @@ static int parse_document(const json_t *doc, struct bx_manifest *m, boxlite_erro
         return r;
     }
     if (version != 2) {
-        return bx_fail(err, BOXLITE_E_UNSUPPORTED, "schema version %llu",
-                       (unsigned long long)version);
+        r = bx_fail(err, BOXLITE_E_UNSUPPORTED, "schema version %llu", (unsigned long long)version);
+        bx_hint(err, "the image has an old format; push it again with a newer tool");
+        return r;
     }
     r = find_kind(doc, &m->kind, err);
     if (r < 0) {
@@ -262,19 +278,49 @@ int bx_manifest_parse(const void *data, size_t len, const char *what, struct bx_
     return 0;
 }
 
-const struct bx_descriptor *bx_index_choose(const struct bx_manifest *index)
+const struct bx_descriptor *bx_index_choose_variant(const struct bx_manifest *index,
+                                                    const char *variant)
 {
     const char *host = bx_host_architecture();
+    const struct bx_descriptor *plain = NULL;
 
     for (size_t i = 0; i < index->n; i++) {
         const struct bx_descriptor *d = &index->items[i];
-        if (d->os && d->architecture && bx_streq(d->os, "linux") &&
-            bx_streq(d->architecture, host)) {
+        if (!d->os || !d->architecture || d->no_image || !bx_streq(d->os, "linux") ||
+            !bx_streq(d->architecture, host)) {
+            continue;
+        }
+        if (!variant || (d->variant && bx_streq(d->variant, variant))) {
             return d;
+        }
+        if (!d->variant && !plain) {
+            plain = d;
         }
     }
     /* An index of one image may leave the platform to the image's config. */
-    return index->n == 1 && !index->items[0].os ? &index->items[0] : NULL;
+    return plain || index->n != 1 || index->items[0].os ? plain : &index->items[0];
+}
+
+const struct bx_descriptor *bx_index_choose(const struct bx_manifest *index)
+{
+    return bx_index_choose_variant(index, NULL);
+}
+
+char *bx_index_platforms(const struct bx_manifest *index)
+{
+    _cleanup_buf_ struct bx_buf text = BX_BUF_INIT(512);
+    _cleanup_free_ char *list = NULL;
+
+    for (size_t i = 0; i < index->n; i++) {
+        const struct bx_descriptor *d = &index->items[i];
+        if (d->no_image || !d->os || !d->architecture ||
+            bx_buf_appendf(&text, "%s%s/%s%s%s", text.len ? ", " : "", d->os, d->architecture,
+                           d->variant ? "/" : "", d->variant ? d->variant : "") < 0) {
+            continue; /* more than fit a message are left out */
+        }
+    }
+    list = bx_buf_steal(&text, NULL);
+    return list ? bx_escape(list, strlen(list), 300) : NULL;
 }
 
 /* ---- configs */

@@ -21,7 +21,8 @@ struct bx_descriptor {
     char *digest;
     uint64_t size;
     /* Of index entries only, each may be NULL. */
-    char *os, *architecture, *name;
+    char *os, *architecture, *variant, *name;
+    bool no_image; /* an attestation or the like */
 };
 void bx_descriptor_done(struct bx_descriptor *d);
 
@@ -43,6 +44,11 @@ int bx_manifest_parse(const void *data, size_t len, const char *what, struct bx_
                       boxlite_error **err);
 /* The entry of an index for this host (linux and its architecture): NULL if there is none. */
 const struct bx_descriptor *bx_index_choose(const struct bx_manifest *index);
+/* The same with a variant wanted: that one, else one without; NULL: any. */
+const struct bx_descriptor *bx_index_choose_variant(const struct bx_manifest *index,
+                                                    const char *variant);
+/* What an index offers, "linux/amd64, linux/arm64", for a message; caller frees; NULL when out of memory. */
+char *bx_index_platforms(const struct bx_manifest *index);
 
 struct bx_config {
     char *platform; /* "linux/amd64" */

@@ -142,9 +142,15 @@ static int clear_folder(const struct bx_images *im, const char *folder, const ch
 int bx_blobs_clear_counted(const struct bx_images *im, uint64_t *ret_freed, boxlite_error **err)
 {
     _cleanup_usage_ struct bx_usage u = {0};
+    _cleanup_close_ int unleased = -1;
     uint64_t freed = 0;
-    int r = bx_usage_read(im, &u, err);
+    int r = bx_blobs_unleased(im, &unleased, err);
 
+    *ret_freed = 0;
+    if (r < 0 || unleased < 0) {
+        return r;
+    }
+    r = bx_usage_read(im, &u, err);
     if (r == 0) {
         r = clear_folder(im, "images/blobs/sha256", "", &u, &freed, err);
     }

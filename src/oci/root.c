@@ -64,6 +64,7 @@ int bx_root_commit(const struct bx_images *im, struct bx_blob_tmp *t, const char
 
 struct build {
     const struct bx_images *im;
+    const struct bx_root_wait *wait; /* or NULL: all layers are there */
     struct bx_manifest manifest;
     struct bx_config config;
     uint64_t total, done; /* bytes of layer blobs */
@@ -113,8 +114,11 @@ static int apply_layer(struct build *b, struct bx_rootfs *root, size_t i, boxlit
     _cleanup_unpack_ struct bx_unpack unpack = {.first_len = -1};
     _cleanup_close_ int fd = -1;
     char diff_id[BX_DIGEST_LEN + 1];
-    int r = bx_blob_open(b->im, d->digest, &fd, NULL, err);
+    int r = b->wait ? b->wait->ready(b->wait->data, i, err) : 0;
 
+    if (r == 0) {
+        r = bx_blob_open(b->im, d->digest, &fd, NULL, err);
+    }
     if (r == 0) {
         r = bx_source_init(&source, fd, false, -1, err);
     }
@@ -124,6 +128,10 @@ static int apply_layer(struct build *b, struct bx_rootfs *root, size_t i, boxlit
     source.progress = layer_progress;
     source.progress_data = b;
     source.progress_what = "building root image";
+    if (b->wait) {
+        source.check = b->wait->check;
+        source.check_data = b->wait->data;
+    }
     r = bx_unpack_init(&unpack, &source.stream, bx_stream_max_bytes(b->im), BX_HASH_ALWAYS, err);
     if (r == 0) {
         r = bx_layer_apply(&unpack.stream, root, (uint32_t)i, err);
@@ -227,18 +235,21 @@ static int open_root(const struct bx_images *im, const char *digest, int *ret_fd
     return 1;
 }
 
-static int lock_build(const struct bx_images *im, const char *digest, int *ret, boxlite_error **err)
+static int lock_build(const struct bx_images *im, const char *digest,
+                      const struct bx_root_wait *wait, int *ret, boxlite_error **err)
 {
     _cleanup_close_ int fd = -1;
     int r = bx_blob_open(im, digest, &fd, NULL, err);
 
+    while (r == 0 && flock(fd, LOCK_EX | (wait ? LOCK_NB : 0)) < 0) {
+        if (errno == EWOULDBLOCK) {
+            r = wait->idle(wait->data, err);
+        } else if (errno != EINTR) {
+            r = bx_fail_errno(err, BOXLITE_E_IO, errno, "locking blob %s", digest);
+        }
+    }
     if (r < 0) {
         return r;
-    }
-    while (flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR) {
-            return bx_fail_errno(err, BOXLITE_E_IO, errno, "locking blob %s", digest);
-        }
     }
     *ret = steal_fd(&fd);
     return 0;
@@ -247,11 +258,17 @@ static int lock_build(const struct bx_images *im, const char *digest, int *ret, 
 int bx_root_build(const struct bx_images *im, const char *digest, uint64_t *ret_size,
                   boxlite_error **err)
 {
-    struct build b = {.im = im};
+    return bx_root_build_from(im, digest, NULL, ret_size, err);
+}
+
+int bx_root_build_from(const struct bx_images *im, const char *digest,
+                       const struct bx_root_wait *wait, uint64_t *ret_size, boxlite_error **err)
+{
+    struct build b = {.im = im, .wait = wait};
     _cleanup_close_ int lock = -1, fd = -1;
     _cleanup_free_ char *path = NULL;
     struct stat st;
-    int r = lock_build(im, digest, &lock, err);
+    int r = lock_build(im, digest, wait, &lock, err);
 
     if (r < 0) {
         return r;
@@ -318,7 +335,7 @@ int bx_root_compare(const struct bx_images *im, const char *digest, bool repair,
 {
     struct build b = {.im = im};
     _cleanup_close_ int lock = -1;
-    int r = lock_build(im, digest, &lock, err);
+    int r = lock_build(im, digest, NULL, &lock, err);
 
     if (r == 0) {
         r = compare(&b, digest, repair, ret_same, err);

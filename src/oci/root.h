@@ -25,5 +25,15 @@ int bx_root_compare(const struct bx_images *im, const char *digest, bool repair,
                     boxlite_error **err);
 /* When the image's root was last given to a box (or built), in seconds since 1970; 0: it has none. */
 int64_t bx_root_used(const struct bx_images *im, const char *digest);
+/* The same while the layers are still coming, manifest and config being there. ready(): called before layer i is read,
+ * waits for it. check(): called often; a failure ends the building. idle(): waits a moment while another process builds. */
+struct bx_root_wait {
+    int (*ready)(void *data, size_t layer, boxlite_error **err);
+    int (*check)(void *data, boxlite_error **err);
+    int (*idle)(void *data, boxlite_error **err);
+    void *data;
+};
+int bx_root_build_from(const struct bx_images *im, const char *digest,
+                       const struct bx_root_wait *wait, uint64_t *ret_size, boxlite_error **err);
 
 #endif

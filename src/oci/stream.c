@@ -26,9 +26,13 @@ static ssize_t source_next(struct bx_stream *stream, const void **ret, boxlite_e
 {
     struct bx_source *s = (struct bx_source *)stream;
     uint64_t before = s->bytes;
-    ssize_t n = bx_read_full(s->fd, s->buf, CHUNK);
-    int r;
+    ssize_t n;
+    int r = s->check ? s->check(s->check_data, err) : 0;
 
+    if (r < 0) {
+        return r;
+    }
+    n = bx_read_full(s->fd, s->buf, CHUNK);
     if (n < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, (int)n, "reading");
     }

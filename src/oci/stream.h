@@ -33,6 +33,9 @@ struct bx_source {
     void *progress_data;
     const char *progress_what;
     uint64_t total; /* expected, 0: unknown */
+    int (*check)(void *data,
+                 boxlite_error **err); /* before each chunk: a failure ends it; may be NULL */
+    void *check_data;
     void *buf;
 };
 /* hash: keep the digest of all bytes; copy (or -1, borrowed): a file that gets them too, then with hash. */

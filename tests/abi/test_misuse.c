@@ -40,6 +40,9 @@ TEST(freeing_nothing_is_fine)
     boxlite_image_config_free(NULL);
     boxlite_image_list_free(NULL);
     boxlite_image_free(NULL);
+    boxlite_transfer_free(NULL);
+    boxlite_transfer_cancel(NULL);
+    boxlite_transfer_options_free(NULL);
     boxlite_box_options_free(NULL);
     boxlite_box_free(NULL);
     boxlite_box_list_free(NULL);
@@ -72,6 +75,8 @@ TEST(getters_of_nothing_give_nothing)
     ASSERT_EQ(boxlite_image_list_count(NULL), 0);
     ASSERT_NULL(boxlite_image_list_get(NULL, 0));
     ASSERT_NULL(boxlite_image_digest(NULL));
+    ASSERT_NULL(boxlite_transfer_digest(NULL));
+    ASSERT_NULL(boxlite_transfer_name(NULL));
     ASSERT_EQ(boxlite_image_name_count(NULL), 0);
     ASSERT_NULL(boxlite_image_name(NULL, 0));
     ASSERT_NULL(boxlite_image_platform(NULL));
@@ -105,6 +110,11 @@ TEST(getters_of_nothing_give_nothing)
     ASSERT_NULL(boxlite_exec_failure(NULL));
 }
 
+static void never(void *data, int result, const boxlite_error *error)
+{
+    FAIL("called");
+}
+
 TEST(no_runtime)
 {
     boxlite_report *report = (void *)1;
@@ -126,6 +136,8 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_image_load(NULL, "x", NULL, &images, ERR));
     REFUSED(rt is, boxlite_image_open(NULL, "x", &image, ERR));
     REFUSED(rt is, boxlite_image_remove(NULL, "x", 0, ERR));
+    REFUSED(rt is, boxlite_image_pull(NULL, "x", NULL, &image, ERR));
+    REFUSED(rt is, boxlite_image_pull_async(NULL, "x", NULL, never, NULL, NULL, ERR));
     REFUSED(rt is, boxlite_image_list_new(NULL, &images, ERR));
     REFUSED(rt is, boxlite_image_tag(NULL, "x", "y", ERR));
     REFUSED(rt is, boxlite_image_untag(NULL, "x", ERR));
@@ -162,6 +174,9 @@ TEST(no_arguments)
     REFUSED(ref, boxlite_image_open(rt, NULL, &image, ERR));
     REFUSED(ret is, boxlite_image_open(rt, "x", NULL, ERR));
     REFUSED(ref, boxlite_image_remove(rt, NULL, 0, ERR));
+    REFUSED(ref, boxlite_image_pull(rt, NULL, NULL, &image, ERR));
+    REFUSED(ref, boxlite_image_pull_async(rt, NULL, NULL, never, NULL, NULL, ERR));
+    REFUSED(fn is, boxlite_image_pull_async(rt, "x", NULL, NULL, NULL, NULL, ERR));
     REFUSED(ret is, boxlite_image_list_new(rt, NULL, ERR));
     REFUSED(ref, boxlite_image_tag(rt, NULL, "y", ERR));
     REFUSED(name, boxlite_image_tag(rt, "x", NULL, ERR));
@@ -227,6 +242,13 @@ TEST(no_options)
     REFUSED(o is, boxlite_exec_options_add_rlimit(NULL, 0, 1, 1, ERR));
     REFUSED(o is, boxlite_exec_options_add_file(NULL, "a", "b", 1, ERR));
     REFUSED(o is, boxlite_exec_options_set_detached(NULL, 1, ERR));
+    REFUSED(ret is, boxlite_transfer_options_new(NULL, ERR));
+    REFUSED(o is, boxlite_transfer_options_set_platform(NULL, "linux/amd64", ERR));
+    REFUSED(o is, boxlite_transfer_options_set_credentials(NULL, "x", "y", ERR));
+    REFUSED(o is, boxlite_transfer_options_set_auth_file(NULL, "x", ERR));
+    REFUSED(o is, boxlite_transfer_options_set_ca_file(NULL, "x", ERR));
+    REFUSED(o is, boxlite_transfer_options_set_plain_http(NULL, 1, ERR));
+    REFUSED(o is, boxlite_transfer_options_set_progress(NULL, NULL, NULL, ERR));
     REFUSED(ret is, boxlite_image_config_new(NULL, ERR));
     REFUSED(config, boxlite_image_config_set_entrypoint(c, argv, 1, ERR));
     REFUSED(config, boxlite_image_config_set_command(c, argv, 1, ERR));
