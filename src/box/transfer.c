@@ -136,7 +136,7 @@ static void *run(void *data)
     struct boxlite_transfer *t = data;
     struct bx_log log = {.fn = t->lines ? on_log : NULL, .data = t, .level = t->rt->log.level};
     _cleanup_store_ struct bx_store *store = NULL;
-    struct bx_images im = {.home = t->rt->home, .log = &log, .max_bytes = t->rt->images.max_bytes};
+    struct bx_images im = t->rt->images;
     struct bx_transfer spec = {.im = &im,
                                .options = &t->options,
                                .cancel_fd = t->cancel_fd,
@@ -145,6 +145,8 @@ static void *run(void *data)
     int r = bx_store_open(t->rt->home, &store, &t->error);
 
     im.store = store;
+    im.log = &log;
+    im.progress = NULL;
     r = r < 0 ? r : t->work(&spec, t->ref, t->to, &t->result, &t->error);
     (void)pthread_mutex_lock(&t->lock);
     t->code = r;

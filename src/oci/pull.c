@@ -360,7 +360,8 @@ static int store_documents(struct pull *p, boxlite_error **err)
                          err);
 }
 
-static int record(struct pull *p, uint64_t root_size, boxlite_error **err)
+/* With the row the lease has done its service; while the lock is held, nothing is cleared between. */
+static int record(struct pull *p, uint64_t root_size, int *lease, boxlite_error **err)
 {
     struct bx_reference name = p->ref;
     _cleanup_free_ char *text = NULL;
@@ -379,7 +380,11 @@ static int record(struct pull *p, uint64_t root_size, boxlite_error **err)
         return bx_fail_oom(err);
     }
     r = bx_blobs_lock(p->t->im, &lock, err);
-    return r < 0 ? r : bx_record_image(p->t->im, &rec, NULL, err);
+    if (r < 0) {
+        return r;
+    }
+    bx_close(lease);
+    return bx_record_image(p->t->im, &rec, NULL, err);
 }
 
 /* After a failure that another attempt would only repeat, what was fetched goes. */
@@ -393,7 +398,7 @@ static void clear(const struct pull *p, int error)
     }
 }
 
-static int pull_leased(struct pull *p, boxlite_error **err)
+static int pull_leased(struct pull *p, int *lease, boxlite_error **err)
 {
     uint64_t size = 0;
     int r = fetch_config(p, err);
@@ -405,7 +410,7 @@ static int pull_leased(struct pull *p, boxlite_error **err)
         r = bx_fail_oom(err);
     }
     r = r < 0 ? r : fetch_and_build(p, &size, err);
-    return r < 0 ? r : record(p, size, err);
+    return r < 0 ? r : record(p, size, lease, err);
 }
 
 static int pull_found(struct pull *p, boxlite_error **err)
@@ -416,7 +421,7 @@ static int pull_found(struct pull *p, boxlite_error **err)
     if (r < 0) {
         return r;
     }
-    r = pull_leased(p, err);
+    r = pull_leased(p, &lease, err);
     bx_close(&lease);
     if (r < 0) {
         clear(p, r);
