@@ -29,7 +29,7 @@ def attributes(path):
             for name in os.listxattr(path, follow_symlinks=False) if name != "security.selinux"}
 
 
-def tree(top, times=True):
+def tree(top, times=True, digest=lambda data: hashlib.sha256(data).digest()):
     """Everything below a folder, by its path in bytes."""
     found, links = {}, {}
     top = os.fsencode(top)
@@ -40,7 +40,7 @@ def tree(top, times=True):
             rest = b""
             if stat.S_ISREG(st.st_mode):
                 with open(path, "rb") as f:
-                    rest = hashlib.file_digest(f, "sha256").digest()
+                    rest = digest(f.read())
             elif stat.S_ISLNK(st.st_mode):
                 rest = os.readlink(path)
             name = os.path.relpath(path, top)
@@ -118,6 +118,24 @@ def test_import_of_a_tar_made_by_tar(cli, odd_tree, tmp_path, form, locale):
         os.removexattr(odd_tree / "suid", "security.capability")
         os.removexattr(odd_tree / "secret", "user.note")
     equal(odd_tree, root_of(cli, digest, tmp_path))
+
+
+@pytest.mark.parametrize("form", ["oldgnu", "gnu", "pax --sparse-version=0.0", "pax --sparse-version=0.1", "pax --sparse-version=1.0"])
+def test_every_form_of_sparse_files(cli, tmp_path, form):
+    top = tmp_path / "tree"
+    top.mkdir()
+    for name, size, parts in (("holes", 9_000_000, range(0, 8_000_000, 300_000)), ("tail", 5_000_001, [0]),
+                              ("none", 400_000, []), ("end", 1_000_000, [999_990])):
+        with open(top / name, "wb") as f:
+            f.truncate(size)
+            for at in parts:  # more than one header of the old form takes
+                f.seek(at)
+                f.write(b"part %d" % at)
+            f.truncate(size)
+    (top / ("long-" * 40)).write_bytes(b"x")
+    subprocess.run(f"tar --format={form} -S -C {top} -cf {tmp_path}/t.tar .", shell=True, check=True)
+    digest = cli.ok("image", "import", tmp_path / "t.tar", "tree:1").strip()
+    equal(top, root_of(cli, digest, tmp_path))
 
 
 def change(root):

@@ -218,9 +218,12 @@ TEST(extended_attributes_are_kept_but_those_that_steer_overlayfs)
     TAR(l, '5', "overlay");
     tar_pax(l, "SCHILY.xattr.system.posix_acl_access", "y", 1);
     TAR(l, '0', "system");
-    expect(l, 1,
-           "/ 40755 0:0 n3 \ncaps 100644 0:0 n1  security.capability=\\x01\\x00\\x00\\x02\n"
-           "note 100644 0:0 n1  user.note=n\noverlay 40755 0:0 n2 \nsystem 100644 0:0 n1 \n");
+    tar_pax(l, "LIBARCHIVE.xattr.user.a%20b", "AP8x", 4); /* base64, as bsdtar writes it */
+    TAR(l, '0', "base64");
+    expect(
+        l, 1,
+        "/ 40755 0:0 n3 \nbase64 100644 0:0 n1  user.a b=\\x00\\xff1\ncaps 100644 0:0 n1  security.capability=\\x01\\x00\\x00\\x02\n"
+        "note 100644 0:0 n1  user.note=n\noverlay 40755 0:0 n2 \nsystem 100644 0:0 n1 \n");
 }
 
 /* A file of 300 KiB with two bytes of data, as GNU tar stores holes since version 1.0 of its format. */
