@@ -86,6 +86,19 @@ static json_t *shown(const char *name, const json_t *value)
     return json_incref((json_t *)value);
 }
 
+/* The image of the environment that the call was about, with its digest. */
+static void name_image(struct mcp_call *call, json_t *entry)
+{
+    const char *name = json_string_value(json_object_get(entry, "environment"));
+    const struct mcp_environment *env =
+        name ? mcp_environment_find(mcp_server_environments(call->server), name) : NULL;
+
+    if (env && mcp_environment_digest(env)) {
+        json_object_set_new(entry, "image", json_string(mcp_environment_image(env)));
+        json_object_set_new(entry, "image_digest", json_string(mcp_environment_digest(env)));
+    }
+}
+
 static json_t *entry(struct mcp_call *call, const json_t *result, bool is_error)
 {
     static const char *const copied[] = {"environment", "image", "process", "exit_code", "signal", "running", "timed_out",
@@ -114,6 +127,7 @@ static json_t *entry(struct mcp_call *call, const json_t *result, bool is_error)
             json_object_set(v, copied[i], value);
         }
     }
+    name_image(call, v);
     return v;
 }
 

@@ -29,6 +29,7 @@ struct mcp_environment {
     struct mcp_environment *next;
     struct mcp_environments *all;
     char *name, *image;
+    char *digest; /* of the image that its box was made from */
     uint32_t cpus;
     uint64_t memory;
     int network;
@@ -81,6 +82,7 @@ static void environment_free(struct mcp_environment *env)
     json_decref(env->env);
     free(env->name);
     free(env->image);
+    free(env->digest);
     free(env);
 }
 
@@ -330,6 +332,16 @@ static void on_started(void *data, int result, const boxlite_error *err)
     }
 }
 
+static void note_digest(struct mcp_environment *env, boxlite_runtime *rt)
+{
+    boxlite_image *image = NULL;
+    if (boxlite_image_open(rt, env->image, &image, NULL) == 0) {
+        free(env->digest);
+        env->digest = strdup(boxlite_image_digest(image));
+    }
+    boxlite_image_free(image);
+}
+
 static int start(struct mcp_environment *env, boxlite_error **err)
 {
     boxlite_box_options *o = NULL;
@@ -347,6 +359,7 @@ static int start(struct mcp_environment *env, boxlite_error **err)
     if (r < 0) {
         return r;
     }
+    note_digest(env, rt);
     env->start_ns = mcp_now_ns();
     env->restart_untold = ++env->starts > 1;
     env->state = STARTING;
@@ -456,6 +469,11 @@ const char *mcp_environment_name(const struct mcp_environment *env)
 const char *mcp_environment_image(const struct mcp_environment *env)
 {
     return env->image;
+}
+
+const char *mcp_environment_digest(const struct mcp_environment *env)
+{
+    return env->digest;
 }
 
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env)

@@ -72,6 +72,7 @@ struct mcp_options {
     char *audit_log; /* NULL: none */
     char *http;      /* ADDR:PORT; NULL: stdio */
     char *http_token; /* NULL: none */
+    struct mcp_languages *languages;
     bool verbose;
 };
 /* 0: go on; 1: all was said; 125: wrong, said. */
@@ -341,6 +342,7 @@ void mcp_environment_forget(struct mcp_environment *env, void *data);
 boxlite_box *mcp_environment_box(const struct mcp_environment *env);
 const char *mcp_environment_name(const struct mcp_environment *env);
 const char *mcp_environment_image(const struct mcp_environment *env);
+const char *mcp_environment_digest(const struct mcp_environment *env); /* of its image; NULL: not known yet */
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env); /* what the last start took */
 uint64_t mcp_environment_memory(const struct mcp_environment *env);
 /* Which of its boxes it has now, from 1 up. */
@@ -465,10 +467,20 @@ struct mcp_language {
     const char *extension;
     const char *tools;     /* tried in this order */
     const char *how;       /* shell words after the tool; NULL: it is given the file */
-    const char *images[3]; /* local images that would have it, in order; prefixes of a name */
+    const char *images[3]; /* that would have it, in order: prefixes of local names; the first is whole, to be pulled */
 };
-const struct mcp_language *mcp_language_find(const char *name);
-char *mcp_language_names(void); /* "python, javascript, …"; caller frees */
+#define MCP_LANGUAGES_MAX 48
+struct mcp_languages;
+/* The built-in table. 0 or -1. */
+int mcp_languages_new(struct mcp_languages **ret);
+void mcp_languages_free(struct mcp_languages *all);
+/* Changes or adds a language: key file ("main.rb"), command ("ruby -w"; $file, $out), images ("ruby:3,ruby:"). What is
+ * wrong with it (caller frees), or NULL. */
+char *mcp_languages_set(struct mcp_languages *all, const char *name, const char *key, const char *value);
+/* What an added one lacks (caller frees), or NULL. */
+char *mcp_languages_wrong(const struct mcp_languages *all);
+const struct mcp_language *mcp_languages_find(const struct mcp_languages *all, const char *name);
+char *mcp_languages_names(const struct mcp_languages *all); /* "python, javascript, …"; caller frees */
 /* The shell script that runs the file "$1" with "$2" (tools), "$3" (how), "$4" (the file that is its stdin; empty: none; "-":
  * the script's own, and the file is there already, else it is saved from stdin first). */
 extern const char mcp_language_script[];
@@ -550,6 +562,9 @@ size_t mcp_utf8_clean(char *out, const char *p, size_t len, bool *ret_bad);
 void mcp_strip_controls(char *s);
 char *mcp_base64(const void *data, size_t len);
 int mcp_base64_decode(const char *text, char **ret, size_t *ret_len); /* 0, or -1 for what is none */
+
+/* The one of the words (ends with NULL) that was probably meant, or NULL; - and _ are the same. */
+const char *mcp_nearest(const char *word, const char *const *words);
 
 uint64_t mcp_now_ns(void);
 char *mcp_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

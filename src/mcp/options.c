@@ -142,48 +142,19 @@ static bool key_is(const struct setting *setting, const char *section, const cha
     return *flag == '\0' && *key == '\0';
 }
 
-/* How far two words are apart: insertions, deletions, changes. */
-static unsigned distance(const char *a, const char *b)
-{
-    unsigned row[64], previous, kept;
-    size_t n = strlen(b);
-    if (n >= BX_ARRAY_SIZE(row)) {
-        return 99;
-    }
-    for (unsigned k = 0; k <= n; k++) {
-        row[k] = k;
-    }
-    for (unsigned i = 1; *a; a++, i++) {
-        previous = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= n; k++) {
-            unsigned change = previous + ((*a == '-' ? '_' : *a) != (b[k - 1] == '-' ? '_' : b[k - 1]));
-            kept = row[k];
-            row[k] = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
-            row[k] = row[k] < change ? row[k] : change;
-            previous = kept;
-        }
-    }
-    return row[n];
-}
-
 static const char *nearest(const char *key)
 {
-    const char *best = NULL;
-    unsigned least = 4;
+    const char *flags[S_COUNT + 1] = {NULL};
     for (size_t i = 0; i < S_COUNT; i++) {
-        unsigned d = distance(key, settings[i].flag);
-        if (d < least) {
-            least = d;
-            best = settings[i].flag;
-        }
+        flags[i] = settings[i].flag;
     }
-    return best;
+    return mcp_nearest(key, flags);
 }
 
 struct file {
     const char *path;
     struct origin *origins;
+    struct mcp_languages *languages;
 };
 
 static char *on_entry(void *data, unsigned line, const char *section, const char *key, const char *value)
@@ -199,6 +170,9 @@ static char *on_entry(void *data, unsigned line, const char *section, const char
             return NULL;
         }
     }
+    if (strncmp(section, "languages.", 10) == 0) {
+        return mcp_languages_set(f->languages, section + 10, key, value);
+    }
     if (section[0] != '\0' && strcmp(section, "mcp") != 0) {
         return NULL; /* another program's table */
     }
@@ -206,12 +180,12 @@ static char *on_entry(void *data, unsigned line, const char *section, const char
     return mcp_printf("unknown key %s%s%s%s", key, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
-static int read_config(struct origin origins[S_COUNT])
+static int read_config(struct origin origins[S_COUNT], struct mcp_languages *languages)
 {
     const char *home = origins[S_HOME].value, *user = getenv("HOME");
     _cleanup_free_ char *path = home ? mcp_printf("%s/config.toml", home) : mcp_printf("%s/.boxlite/config.toml", user ? user : "");
     _cleanup_free_ char *text = malloc(CONFIG_MAX + 1), *wrong = NULL;
-    struct file f = {.path = path, .origins = origins};
+    struct file f = {.path = path, .origins = origins, .languages = languages};
     ssize_t n;
     int fd;
 
@@ -228,6 +202,7 @@ static int read_config(struct origin origins[S_COUNT])
         return usage_error(path, n < 0 ? strerror(errno) : "larger than 1 MiB");
     }
     wrong = mcp_config_parse(text, (size_t)n, on_entry, &f);
+    wrong = wrong ? wrong : mcp_languages_wrong(languages);
     return wrong ? usage_error(path, wrong) : 0;
 }
 
@@ -284,6 +259,7 @@ static int fill(struct origin origins[S_COUNT], struct mcp_options *o)
         .max_cpus = (uint32_t)n[S_MAX_CPUS],
         .max_memory = n[S_MAX_MEMORY] << 20,
         .max_environments = (unsigned)n[S_MAX_ENVIRONMENTS],
+        .languages = o->languages,
         .verbose = o->verbose,
     };
     return 0;
@@ -333,9 +309,12 @@ int mcp_options_parse(int argc, char **argv, struct mcp_options *o)
     struct origin origins[S_COUNT] = {{0}};
     int r = read_flags(argc, argv, origins, o);
 
+    if (r == 0 && mcp_languages_new(&o->languages) < 0) {
+        r = usage_error("out of memory", NULL);
+    }
     if (r == 0) {
         offer_variables(origins);
-        r = read_config(origins);
+        r = read_config(origins, o->languages);
     }
     r = r == 0 ? fill(origins, o) : r;
     for (size_t i = 0; i < S_COUNT; i++) {
@@ -347,6 +326,7 @@ int mcp_options_parse(int argc, char **argv, struct mcp_options *o)
 
 void mcp_options_done(struct mcp_options *o)
 {
+    mcp_languages_free(o->languages);
     char *texts[] = {o->home, o->image, o->engine, o->allow_image, o->audit_log, o->http, o->http_token};
     for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
         free(texts[i]);

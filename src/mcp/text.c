@@ -1,12 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.c: bytes to text. Output is bytes; JSON wants UTF-8: each bad byte becomes U+FFFD, whole characters are kept
+ * text.c: words that were meant, and bytes to text. Output is bytes; JSON wants UTF-8: each bad byte becomes U+FFFD, whole characters are kept
  * whole. Terminal control sequences go from what people read. Base64 (RFC 4648) for bytes that must be exact.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "mcp/mcp.h"
+
+/* How far two words are apart: insertions, deletions, changes. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[64], previous, kept;
+    size_t n = strlen(b);
+    if (n >= BX_ARRAY_SIZE(row)) {
+        return 99;
+    }
+    for (unsigned k = 0; k <= n; k++) {
+        row[k] = k;
+    }
+    for (unsigned i = 1; *a; a++, i++) {
+        previous = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= n; k++) {
+            unsigned change = previous + ((*a == '-' ? '_' : *a) != (b[k - 1] == '-' ? '_' : b[k - 1]));
+            kept = row[k];
+            row[k] = row[k] < row[k - 1] ? row[k] + 1 : row[k - 1] + 1;
+            row[k] = row[k] < change ? row[k] : change;
+            previous = kept;
+        }
+    }
+    return row[n];
+}
+
+const char *mcp_nearest(const char *word, const char *const *words)
+{
+    const char *best = NULL;
+    unsigned least = 4;
+    for (; *words; words++) {
+        unsigned d = distance(word, *words);
+        if (d < least) {
+            least = d;
+            best = *words;
+        }
+    }
+    return best;
+}
 
 /* Length of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), or 0. */
 static size_t utf8_length(const unsigned char *p, size_t left)

@@ -14,8 +14,7 @@ static const struct mcp_arg args[] = {
     {"code", MCP_STRING, true, true, "The program's source text; any size up to 8 MiB. Saved as /workspace/main.EXT.", 0,
      8 << 20},
     {"language", MCP_STRING, true, false,
-     "python, javascript, typescript, bash, sh, perl, ruby, php, lua, r, go, rust, c, c++ or java. The base image has "
-     "python, bash, sh and perl; for others a local image that has it is used.", 0, 32},
+     "The base image has python, bash, sh and perl; for others an image that has it is used.", 0, 32},
     {"test_command", MCP_STRING, false, false,
      "Shell command run in /workspace after the code, for example \"python3 -m unittest -v\". tests_passed tells "
      "whether code and tests both exited with 0.", 0, 1 << 17},
@@ -254,7 +253,7 @@ static struct mcp_environment *choose(struct mcp_call *call, bool fresh)
 
 static void start(struct mcp_call *call)
 {
-    const struct mcp_language *language = mcp_language_find(mcp_arg_str(call, "language", ""));
+    const struct mcp_language *language = mcp_languages_find(mcp_server_options(call->server)->languages, mcp_arg_str(call, "language", ""));
     struct mcp_environment *env;
     struct mcp_execution *x;
     bool base64;
@@ -263,7 +262,7 @@ static void start(struct mcp_call *call)
         return;
     }
     if (!language) {
-        _cleanup_free_ char *names = mcp_language_names();
+        _cleanup_free_ char *names = mcp_languages_names(mcp_server_options(call->server)->languages);
         mcp_call_fail(call, BOXLITE_E_INVALID, "argument language: not one that this server knows", names);
         return;
     }

@@ -68,9 +68,11 @@ const struct mcp_tool *mcp_tool_find(const char *name)
     return NULL;
 }
 
-static json_t *argument_schema(const struct mcp_arg *arg)
+static json_t *argument_schema(const struct mcp_arg *arg, const struct mcp_options *o)
 {
-    json_t *v = json_pack("{s:s, s:s}", "type", type_names[arg->type], "description", arg->description);
+    _cleanup_free_ char *names = strcmp(arg->name, "language") == 0 ? mcp_languages_names(o->languages) : NULL;
+    _cleanup_free_ char *text = mcp_printf("%s%s%s", names ? names : "", names ? ". " : "", arg->description);
+    json_t *v = text ? json_pack("{s:s, s:s}", "type", type_names[arg->type], "description", text) : NULL;
     if (v && arg->type == MCP_STRING_LIST) {
         json_object_set_new(v, "items", json_pack("{s:s}", "type", "string"));
     }
@@ -80,11 +82,11 @@ static json_t *argument_schema(const struct mcp_arg *arg)
     return v;
 }
 
-static json_t *input_schema(const struct mcp_tool *tool)
+static json_t *input_schema(const struct mcp_tool *tool, const struct mcp_options *o)
 {
     json_t *properties = json_object(), *required = json_array();
     for (const struct mcp_arg *arg = tool->args; arg->name; arg++) {
-        json_object_set_new(properties, arg->name, argument_schema(arg));
+        json_object_set_new(properties, arg->name, argument_schema(arg, o));
         if (arg->required) {
             json_array_append_new(required, json_string(arg->name));
         }
@@ -97,7 +99,7 @@ static json_t *tool_json(const struct mcp_tool *tool, const struct mcp_options *
 {
     bool open_world = o->network != BOXLITE_NETWORK_NONE; /* create_environment gives no more than that */
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
-                     tool->title, "description", tool->description, "inputSchema", input_schema(tool),
+                     tool->title, "description", tool->description, "inputSchema", input_schema(tool, o),
                      "outputSchema", json_loads(tool->output_schema, 0, NULL), "annotations", "title", tool->title,
                      "readOnlyHint", tool->read_only, "destructiveHint", tool->destructive, "idempotentHint", tool->idempotent, "openWorldHint",
                      open_world);
@@ -120,6 +122,18 @@ static const struct mcp_arg *find_arg(const struct mcp_tool *tool, const char *n
         }
     }
     return NULL;
+}
+
+static char *unknown(const struct mcp_tool *tool, const char *key)
+{
+    const char *names[32] = {NULL}, *near;
+    size_t n = 0;
+    for (const struct mcp_arg *arg = tool->args; arg->name && n + 1 < BX_ARRAY_SIZE(names); arg++) {
+        names[n++] = arg->name;
+    }
+    near = mcp_nearest(key, names);
+    return mcp_printf("argument %.100s: %s has none of that name%s%s%s", key, tool->name, near ? " (did you mean " : "",
+                      near ? near : "", near ? "?)" : "");
 }
 
 static bool all_strings(const json_t *v)
@@ -194,7 +208,7 @@ char *mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments)
         const struct mcp_arg *arg = find_arg(tool, key);
         char *wrong;
         if (!arg) {
-            return mcp_printf("argument %.100s: %s has none of that name", key, tool->name);
+            return unknown(tool, key);
         }
         if (json_is_null(v) && !arg->required) {
             continue;

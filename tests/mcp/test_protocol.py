@@ -165,6 +165,7 @@ def test_notifications_and_stray_answers_get_no_answer(server):
     ("execute_code", {"code": "1", "language": "python", "timeout_seconds": 0}, "timeout_seconds"),
     ("execute_code", {"code": "1", "language": "python", "timeout_seconds": "9"}, "timeout_seconds"),
     ("execute_code", {"code": "1", "language": "python", "wibble": 1}, "argument wibble"),
+    ("execute_code", {"code": "1", "language": "python", "stdn": ""}, "(did you mean stdin?)"),
     ("execute_code", {"code": "1", "language": "python", "environment": "nowhere"}, "no environment named nowhere"),
     ("run_command", {"command": "true", "working_dir": "relative"}, "working_dir: not an absolute path"),
     ("run_command", {"command": "a\0b"}, "NUL"),
@@ -238,10 +239,27 @@ def start_fails(tmp_path, config, *argv, **env):
     ("cpus = 0", "config.toml:1: cpus: not a number from 1 to 64: 0"),
     ("[mcp]\nmax_timout = 7", "line 2: unknown key max_timout (did you mean max-timeout?)"),
     ("wibble = 7", "unknown key wibble\n"), ("cpus", "line 1: not "), ("timeout = 7", "unknown key timeout"),
+    ("[languages.zig]\ncomand = 'zig run'", "line 2: unknown key comand (did you mean command)"),
+    ("[languages.zig]\nfile = 'main.zig'", "language zig needs file and command"),
+    ("[languages.ruby]\nfile = 'x.rb'", "line 2: file: not main.EXT: x.rb"),
     ("network = 'host'", "config.toml:1: network: neither none nor user: host"),
 ])
 def test_config_file_errors_say_where(tmp_path, config, says):
     assert says in start_fails(tmp_path, config)
+
+
+def test_languages_of_the_config_file_are_offered(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text("[languages.zig]\nfile = 'main.zig'\ncommand = 'zig run'\nimages = ['me/zig:1']\n")
+    s = Server([MCP_SERVER], {"BOXLITE_HOME": str(home)})
+    try:
+        s.initialize()
+        tool = s.request("tools/list")["result"]["tools"][0]
+        assert "java, zig. " in tool["inputSchema"]["properties"]["language"]["description"]
+        assert "zig" in s.call("execute_code", code="", language="klingon")["structuredContent"]["hint"]
+    finally:
+        s.kill()
 
 
 def test_precedence_flag_variable_general_variable_file(tmp_path):

@@ -19,8 +19,13 @@ pytestmark = pytest.mark.vm
 
 
 @pytest.fixture(scope="module")
-def server(home):
-    s = Server([MCP_SERVER], {"BOXLITE_HOME": str(home)})
+def audit(tmp_path_factory):
+    return tmp_path_factory.mktemp("audit") / "log"
+
+
+@pytest.fixture(scope="module")
+def server(home, audit):
+    s = Server([MCP_SERVER, "--audit-log", str(audit)], {"BOXLITE_HOME": str(home)})
     s.initialize()
     yield s
     assert s.close()[0] == 0
@@ -33,6 +38,14 @@ def test_execute_code_runs_python(server):
     assert (v["stdout"], v["stderr"], v["exit_code"], v["timed_out"]) == ("42\n", "", 0, False)
     assert v["engine"] and v["environment"] == "default" and v["file"] == "main.py"
     assert "42" in result["content"][0]["text"]
+
+
+def test_the_audit_log_names_the_image_by_digest(server, audit, vm):
+    server.call("run_command", command="exit 3")
+    entry = json.loads(audit.read_text().splitlines()[-1])
+    image = json.loads(vm.ok("image", "inspect", "boxlite/base:bookworm"))[0]
+    assert entry["image"] == "boxlite/base:bookworm" and entry["exit_code"] == 3
+    assert entry["image_digest"].startswith("sha256:") and entry["image_digest"] in json.dumps(image)
 
 
 def test_files_stay_between_calls_and_tests_see_the_code(server):

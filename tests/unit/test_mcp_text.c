@@ -73,9 +73,61 @@ TEST(signals_have_names_and_numbers)
 
 TEST(languages_are_found_by_all_their_names)
 {
-    ASSERT_STREQ(mcp_language_find("Python3")->extension, "py");
-    ASSERT_STREQ(mcp_language_find("c++")->extension, "cpp");
-    ASSERT_STREQ(mcp_language_find("golang")->names[0], "go");
-    ASSERT_NULL(mcp_language_find("klingon"));
-    ASSERT_NULL(mcp_language_find(""));
+    struct mcp_languages *all;
+    ASSERT_EQ(mcp_languages_new(&all), 0);
+    ASSERT_STREQ(mcp_languages_find(all, "Python3")->extension, "py");
+    ASSERT_STREQ(mcp_languages_find(all, "c++")->extension, "cpp");
+    ASSERT_STREQ(mcp_languages_find(all, "golang")->names[0], "go");
+    ASSERT_NULL(mcp_languages_find(all, "klingon"));
+    ASSERT_NULL(mcp_languages_find(all, ""));
+    mcp_languages_free(all);
+}
+
+TEST(languages_are_changed_and_added)
+{
+    static const struct {
+        const char *key, *value, *wrong;
+    } bad[] = {
+        {"comand", "x", "unknown key comand (did you mean command)"}, {"x", "y", "unknown key x (file, command or images)"},
+        {"file", "code.rb", "file: not main.EXT"}, {"file", "main.", "file: not main.EXT"}, {"file", "main.a/b", "file: not"},
+        {"command", "", "command: empty"}, {"command", " x", "command: empty"}, {"images", "", "images: none"},
+        {"images", "a,b,c,d", "images: more than 3"},
+    };
+    struct mcp_languages *all;
+    const struct mcp_language *l;
+    ASSERT_EQ(mcp_languages_new(&all), 0);
+    ASSERT_NULL(mcp_languages_set(all, "rb", "command", "ruby3.3 -w"));
+    ASSERT_NULL(mcp_languages_set(all, "rb", "images", "my/ruby:1,ruby:"));
+    l = mcp_languages_find(all, "ruby");
+    ASSERT_STREQ(l->tools, "ruby3.3");
+    ASSERT_STREQ(l->how, "exec \"$t\" -w \"$file\"");
+    ASSERT_STREQ(l->images[0], "my/ruby:1");
+    ASSERT_STREQ(l->images[1], "ruby:");
+    ASSERT_NULL(l->images[2]);
+    ASSERT_NULL(mcp_languages_set(all, "zig", "command", "zig build-exe -femit-bin=$out $file"));
+    ASSERT_STREQ(mcp_languages_find(all, "zig")->how, "\"$t\" build-exe -femit-bin=$out $file");
+    _cleanup_free_ char *wrong = mcp_languages_wrong(all);
+    ASSERT_STREQ(wrong, "language zig needs file and command");
+    ASSERT_NULL(mcp_languages_set(all, "zig", "file", "main.zig"));
+    ASSERT_NULL(mcp_languages_wrong(all));
+    for (size_t i = 0; i < BX_ARRAY_SIZE(bad); i++) {
+        _cleanup_free_ char *why = mcp_languages_set(all, "perl", bad[i].key, bad[i].value);
+        ASSERT_CONTAINS(why, bad[i].wrong);
+    }
+    for (int i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "l%d", i);
+        free(mcp_languages_set(all, name, "command", "x"));
+    }
+    _cleanup_free_ char *many = mcp_languages_set(all, "last", "command", "x");
+    ASSERT_CONTAINS(many, "more than 48 languages");
+    mcp_languages_free(all);
+}
+
+TEST(the_word_that_was_meant)
+{
+    static const char *const words[] = {"max-timeout", "image", NULL};
+    ASSERT_STREQ(mcp_nearest("max_timout", words), "max-timeout");
+    ASSERT_STREQ(mcp_nearest("imgae", words), "image");
+    ASSERT_NULL(mcp_nearest("wibble", words));
 }
