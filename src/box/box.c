@@ -345,7 +345,9 @@ static int add_now(boxlite_box *box, json_t *obj, int state)
     }
     if (r == 0 && state != BOXLITE_BOX_CREATED) {
         struct stat st;
+        int pid = bx_shim_pid(box->fd);
         r = bx_json_set(obj, "engine_used", json_string(bx_box_engine(box)));
+        r = r < 0 || pid < 0 ? r : bx_json_set(obj, "pid", json_integer(pid));
         if (r == 0 && fstatat(box->fd, "started", &st, AT_SYMLINK_NOFOLLOW) == 0) {
             r = add_time(obj, "started_at", st.st_mtime);
         }

@@ -90,7 +90,9 @@ int bx_box_stop_async(boxlite_box *box, uint32_t timeout_ms, boxlite_done_fn fn,
     if (r < 0) {
         return r;
     }
-    if (bx_box_state_at_rest(box->fd, NULL) != BOXLITE_BOX_RUNNING) {
+    /* One that this runtime is just starting has no lock yet, but a connection. */
+    if (bx_box_state_at_rest(box->fd, NULL) != BOXLITE_BOX_RUNNING &&
+        !bx_client_lookup(box->rt, box->row.id)) {
         bx_op_finish(op, 0, NULL);
         return 0;
     }

@@ -65,7 +65,7 @@ void bx_shim_note(int lock_fd)
     }
 }
 
-int bx_shim_pidfd(int box_fd)
+static int find(int box_fd, int *ret_pid)
 {
     _cleanup_close_ int fd = openat(box_fd, LOCK_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     char text[64] = "";
@@ -80,5 +80,19 @@ int bx_shim_pidfd(int box_fd)
     if (pidfd < 0 || start_time(pid) != ticks || bx_lock_held(fd) != 1) {
         return -1;
     }
+    *ret_pid = pid;
     return steal_fd(&pidfd);
+}
+
+int bx_shim_pidfd(int box_fd)
+{
+    int pid;
+    return find(box_fd, &pid);
+}
+
+int bx_shim_pid(int box_fd)
+{
+    int pid = -1;
+    _cleanup_close_ int pidfd = find(box_fd, &pid);
+    return pidfd < 0 ? -1 : pid;
 }

@@ -13,6 +13,8 @@ void bx_shim_note(int lock_fd);
 int bx_shim_running(int box_fd);
 /* A pidfd of the shim that holds the box, or -1: there is none, or it cannot be told. */
 int bx_shim_pidfd(int box_fd);
+/* Its pid, for people; who signals it uses the pidfd. */
+int bx_shim_pid(int box_fd);
 /* Takes the box' lock, as one who starts or removes it does: a descriptor that holds it, -EAGAIN:
  * another has it, -errno. */
 int bx_shim_lock(int box_fd);

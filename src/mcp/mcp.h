@@ -482,10 +482,11 @@ char *mcp_languages_wrong(const struct mcp_languages *all);
 const struct mcp_language *mcp_languages_find(const struct mcp_languages *all, const char *name);
 char *mcp_languages_names(const struct mcp_languages *all); /* "python, javascript, …"; caller frees */
 /* The shell script that runs the file "$1" with "$2" (tools), "$3" (how), "$4" (the file that is its stdin; empty: none; "-":
- * the script's own, and the file is there already, else it is saved from stdin first). */
+ * the script's own, and the file is there already, else it is saved from stdin first),
+ * "$5" (folder to work in; empty: /workspace). */
 extern const char mcp_language_script[];
-/* The first line of its stderr, with exit code 127, if no tool is there. */
-#define MCP_NO_TOOL "boxlite: this environment's image has none of: "
+/* MCP_NO_TOOL: the first line of its stderr, with exit code 127, if no tool is there. */
+#include "mcp/languages.def"
 /* A local image for the language, or NULL; caller frees. */
 char *mcp_language_image(struct mcp_server *s, const struct mcp_language *language);
 
