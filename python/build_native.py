@@ -20,6 +20,7 @@ CALLBACKS = """
 extern "Python" void boxlite_sdk_done(void *, int, const boxlite_error *);
 extern "Python" void boxlite_sdk_exec(void *, boxlite_exec *, uint32_t);
 extern "Python" void boxlite_sdk_progress(void *, const char *, uint64_t, uint64_t);
+extern "Python" void boxlite_sdk_transfer(void *, const boxlite_transfer_event *);
 
 struct boxlite_sdk_language {
     const char *names[4], *extension, *tools, *how, *images[3];

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, List, Optional, Tuple, Type
 
 from boxlite._box import Box
 from boxlite._errors import (AlreadyExistsError, BoxliteError, InvalidArgumentError, InvalidStateError, NotFoundError,
-                             UnsupportedError, call, text)
+                             call, text)
 from boxlite._execution import c_text
 from boxlite._images import ImageHandle
 from boxlite._info import BoxInfo, RuntimeMetrics
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _ATTEMPTS = 20
+
+
+def _has_kernel(core: Core, name: str) -> bool:
+    slot = ffi.new("boxlite_kernel_list **")
+    call(lib.boxlite_kernel_list_new, core.pointer, slot)
+    kernels = ffi.gc(slot[0], lib.boxlite_kernel_list_free)
+    return name in [text(lib.boxlite_kernel_list_name(kernels, i)) for i in range(lib.boxlite_kernel_list_count(kernels))]
 
 
 class Boxlite:
@@ -77,10 +84,11 @@ class Boxlite:
             image = await self._image(options)
             try:
                 return self._create(core, options, name, image)
-            except NotFoundError as error:
-                if options.rootfs_path is not None or await self.images.get(image) is not None:
+            except NotFoundError:
+                if (options.rootfs_path is not None or not _has_kernel(core, options.kernel or "default")
+                        or await self.images.get(image) is not None):
                     raise  # it is something else that is missing
-                await self._pull(image, error)
+                await self.images.pull(image)
                 return self._create(core, options, name, image)
         except BoxliteError:
             core.metrics["boxes_failed_total"] += 1
@@ -94,12 +102,6 @@ class Boxlite:
             raise InvalidArgumentError(f"rootfs_path: there are {len(loaded)} images in it", hint="load them with "
                                        "images.load(), then name one as image=")
         return loaded[0].digest
-
-    async def _pull(self, image: str, missing: NotFoundError) -> None:
-        try:
-            await self.images.pull(image)
-        except UnsupportedError:
-            raise missing from None
 
     @staticmethod
     def _create(core: Core, options: BoxOptions, name: Optional[str], image: str) -> Box:

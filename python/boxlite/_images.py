@@ -11,11 +11,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, TypeVar, Union
 
-from boxlite._errors import NotFoundError, UnsupportedError, call, text
+from boxlite._errors import NotFoundError, call, text
 from boxlite._execution import Env, c_argv, c_text, pairs
 from boxlite._info import ImageInfo
 from boxlite._native import ffi, lib
-from boxlite._runtime import Core, ProgressFn
+from boxlite._runtime import Core, ProgressFn, pointer_of, register, unregister
 
 if TYPE_CHECKING:
     from boxlite._boxlite import Boxlite
@@ -142,7 +142,48 @@ class ImageHandle:
         await self._runtime._attached()
         await in_worker(self._runtime, work)
 
-    async def pull(self, reference: str, progress: Optional[ProgressFn] = None) -> ImageInfo:
-        """Fetches an image from its registry."""
-        raise UnsupportedError(f"{reference}: this version of the library pulls no images",
-                               hint="load it from a file: images.load(PATH), or `boxlite image load`")
+    async def pull(self, reference: str, progress: Optional[ProgressFn] = None, *, platform: Optional[str] = None) -> ImageInfo:
+        """Brings an image from its registry (docker.io unless the reference names one), also if it is here already: what has
+        not changed is not fetched again. Credentials are those of `Options.image_registries`, else of Docker's and Podman's
+        files. `progress(part, done_bytes, total_bytes)`. A cancelled caller ends the transfer. `AuthError`, `NotFoundError`,
+        `NetworkError`, `UnsupportedError` (not for this host), `IntegrityError`."""
+        core = await self._runtime._attached()
+        number = register(progress) if progress is not None else 0
+        slot = ffi.new("boxlite_transfer **")
+
+        def begin(*args: Any) -> int:
+            return int(lib.boxlite_image_pull_async(core.pointer, c_text(reference), options, *args[:2], slot, args[2]))
+
+        async def cancel() -> None:
+            lib.boxlite_transfer_cancel(slot[0])
+
+        try:
+            options = self._transfer_options(reference, platform, number)
+            try:
+                await core.run(begin, on_cancel=cancel)
+                digest = text(lib.boxlite_transfer_digest(slot[0]))
+            finally:
+                if not core.dead:
+                    lib.boxlite_transfer_free(slot[0])
+        finally:
+            unregister(number)
+        pulled = await self.get(digest)
+        if pulled is None:
+            raise NotFoundError(f"{reference} was removed while it was pulled")
+        return pulled
+
+    def _transfer_options(self, reference: str, platform: Optional[str], number: int) -> Any:
+        slot = ffi.new("boxlite_transfer_options **")
+        call(lib.boxlite_transfer_options_new, slot)
+        options = ffi.gc(slot[0], lib.boxlite_transfer_options_free)
+        if platform is not None:
+            call(lib.boxlite_transfer_options_set_platform, options, c_text(platform))
+        if number:
+            call(lib.boxlite_transfer_options_set_progress, options, lib.boxlite_sdk_transfer, pointer_of(number))
+        for registry in self._runtime._options.image_registries:
+            if reference.startswith(registry.host + "/"):
+                if registry.username is not None and registry.password is not None:
+                    call(lib.boxlite_transfer_options_set_credentials, options, c_text(registry.username),
+                         c_text(registry.password))
+                call(lib.boxlite_transfer_options_set_plain_http, options, int(registry.transport == "http"))
+        return options

@@ -85,6 +85,14 @@ def _on_progress(data: Any, what: Any, done: int, total: int) -> None:
         target(text(what), done, total)
 
 
+@_callback("boxlite_sdk_transfer")
+def _on_transfer(data: Any, event: Any) -> None:
+    target = _target(data)
+    if target is not None:
+        kind, digest = text(event.kind), text(event.digest)
+        target(f"{kind} {digest}" if digest else kind, event.done, event.total)
+
+
 class Handle:
     """One native object: its pointer, and how it is freed. Dead after `free`, after its core is closed, and in a child."""
 

@@ -279,9 +279,12 @@ class ImageHandle(Wrapper[_images.ImageHandle]):
         that name (default: "default")."""
         run(lambda: self._async.import_kernel(path, name, modules_dir))
 
-    def pull(self, reference: str, progress: Optional[ProgressFn]=None) -> ImageInfo:
-        """Fetches an image from its registry."""
-        return run(lambda: self._async.pull(reference, progress))
+    def pull(self, reference: str, progress: Optional[ProgressFn]=None, *, platform: Optional[str]=None) -> ImageInfo:
+        """Brings an image from its registry (docker.io unless the reference names one), also if it is here already: what has
+        not changed is not fetched again. Credentials are those of `Options.image_registries`, else of Docker's and Podman's
+        files. `progress(part, done_bytes, total_bytes)`. A cancelled caller ends the transfer. `AuthError`, `NotFoundError`,
+        `NetworkError`, `UnsupportedError` (not for this host), `IntegrityError`."""
+        return run(lambda: self._async.pull(reference, progress, platform=platform))
 
 
 class Boxlite(Wrapper[_boxlite.Boxlite]):

@@ -22,6 +22,7 @@
 #include "base/spawn.h"
 #include "box/shim.h"
 #include "box/shimproc.h"
+#include "guest/files.h"
 #include "guest/tar.h"
 
 struct cmd {
@@ -220,8 +221,10 @@ static int run_builtin(const struct bx_exec_spec *spec)
 
 /* In the child. */
 static void __attribute__((noreturn))
-become(const struct bx_exec_spec *spec, const char *program, const int fds[3])
+become(const struct bx_exec_spec *spec, const struct bx_msg *m, const char *program,
+       const int fds[3])
 {
+    struct failure failure = {0};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* as a guest's process dies with its VM */
     (void)setpgid(0, 0);
     sigset_t none;
@@ -238,6 +241,10 @@ become(const struct bx_exec_spec *spec, const char *program, const int fds[3])
         _exit(run_builtin(spec));
     }
     if (spec->cwd && chdir(spec->cwd) < 0) {
+        _exit(126);
+    }
+    if (files_write(m, &failure) < 0) {
+        (void)dprintf(2, "%s\n", failure.text);
         _exit(126);
     }
     (void)execve(program, spec->argv.v, spec->env.v);
@@ -267,7 +274,7 @@ static void watch_all(struct cmd *c)
     }
 }
 
-static void start(struct cmd *c, const struct bx_exec_spec *spec)
+static void start(struct cmd *c, const struct bx_exec_spec *spec, const struct bx_msg *m)
 {
     struct bx_buf msg = BX_BUF_INIT(256);
     _cleanup_free_ char *program = spec->builtin || strchr(spec->argv.v[0], '/')
@@ -292,7 +299,7 @@ static void start(struct cmd *c, const struct bx_exec_spec *spec)
     (void)bx_pipe(err);
     c->pid = fork();
     if (c->pid == 0) {
-        become(spec, program, (int[]){in[0], out[1], err[1]});
+        become(spec, m, program, (int[]){in[0], out[1], err[1]});
     }
     (void)setpgid(c->pid, c->pid);
     c->pidfd = bx_pidfd_open(c->pid);
@@ -371,7 +378,7 @@ static void on_exec(struct fake *f, const struct bx_msg *m)
         (void)bx_conn_open(f->conn, BX_CHANNEL(number, i));
     }
     if (bx_exec_spec_from_msg(m, &spec) == 0) {
-        start(c, &spec);
+        start(c, &spec, m);
     }
     bx_exec_spec_done(&spec);
 }

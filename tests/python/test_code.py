@@ -56,7 +56,7 @@ def test_runs_side_by_side_do_not_share_a_file(sdk, tmp_path):
 
 def test_languages(sdk, tmp_path):
     async def work(box):
-        assert await box.run("echo $0", cwd=str(tmp_path)) == "main.sh\n"
+        assert await box.run("echo ${0##*/}", cwd=str(tmp_path)) == "main.sh\n"
         assert await box.run("print(1)", language="PY", cwd=str(tmp_path)) == "1\n"
         with pytest.raises(sdk.InvalidArgumentError) as caught:
             await box.run("x", language="cobol")

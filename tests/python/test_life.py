@@ -115,7 +115,9 @@ def test_errors_are_typed(sdk):
         async with sdk.Boxlite() as runtime:
             with pytest.raises(sdk.NotFoundError) as caught:
                 await runtime.create(sdk.BoxOptions(image="no/such:image", kernel="nope"))
-            assert isinstance(caught.value, LookupError) and caught.value.message
+            assert isinstance(caught.value, LookupError) and "nope" in caught.value.message
+            with pytest.raises(sdk.NetworkError):  # pulled, from where nobody listens
+                await runtime.create(sdk.BoxOptions(image="localhost:1/no/such:image"))
             for bad in ({"cpus": 0}, {"memory_mib": 1}, {"memory_mib": -1}, {"cpus": "many"}, {"network": "maybe"},
                         {"volumes": [("a",)]}, {"volumes": [{"host": "/"}]}, {"volumes": [("/", "/m", "x")]},
                         {"env": {"A=": "x"}}, {"cmd": "one text"}, {"working_dir": "relative"}, {"timeout": -1}):
@@ -123,7 +125,7 @@ def test_errors_are_typed(sdk):
                     await runtime.create(sdk.BoxOptions(image=FAKE_IMAGE, **bad))
             with pytest.raises(sdk.UnsupportedError):
                 await runtime.create(sdk.BoxOptions(image=FAKE_IMAGE, ports=[(8080, 80)]))
-            assert (await runtime.metrics()).boxes_failed_total == 14
+            assert (await runtime.metrics()).boxes_failed_total == 15
     run(main())
     with pytest.raises(ValueError):
         sdk.SimpleBox()
