@@ -345,6 +345,26 @@ BOXLITE_API int boxlite_image_pull_async(boxlite_runtime *rt, const char *ref,
                                          const boxlite_transfer_options *options,
                                          boxlite_done_fn fn, void *data, boxlite_transfer **ret,
                                          boxlite_error **err);
+/* Sends an image of this home to a registry, byte for byte. `to` (may be NULL) is the name it gets there;
+ * NULL: `ref` is one of the image's names, and is used. What the registry has is not sent again. The
+ * image gets no new name here. */
+BOXLITE_API int boxlite_image_push(boxlite_runtime *rt, const char *ref, const char *to,
+                                   const boxlite_transfer_options *options, boxlite_error **err);
+BOXLITE_API int boxlite_image_push_async(boxlite_runtime *rt, const char *ref, const char *to,
+                                         const boxlite_transfer_options *options,
+                                         boxlite_done_fn fn, void *data, boxlite_transfer **ret,
+                                         boxlite_error **err);
+/* Keeps credentials for a registry (HOST[:PORT], or docker.io), when it has taken them: with the
+ * credential helper that the file of credentials names, else in that file, mode 0600. Credentials in
+ * `options` (may be NULL) are not looked at. AUTH: refused. */
+BOXLITE_API int boxlite_registry_login(boxlite_runtime *rt, const char *registry, const char *user,
+                                       const char *secret,
+                                       const boxlite_transfer_options *options,
+                                       boxlite_error **err);
+/* Forgets them: NOT_FOUND. */
+BOXLITE_API int boxlite_registry_logout(boxlite_runtime *rt, const char *registry,
+                                        const boxlite_transfer_options *options,
+                                        boxlite_error **err);
 /* Ends it: its function is called with CANCELLED, unless it ends otherwise before. */
 BOXLITE_API void boxlite_transfer_cancel(boxlite_transfer *transfer);
 /* Frees the handle; one that is under way is cancelled. */

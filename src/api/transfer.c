@@ -123,6 +123,53 @@ int boxlite_image_pull_async(boxlite_runtime *rt, const char *ref,
     return start(rt, bx_image_pull, ref, NULL, options, fn, data, ret, err);
 }
 
+int boxlite_image_push(boxlite_runtime *rt, const char *ref, const char *to,
+                       const boxlite_transfer_options *options, boxlite_error **err)
+{
+    struct bx_transfer_result result = {0};
+    bx_need(rt, err);
+    bx_need(ref, err);
+    int r = bx_transfer_run(rt, bx_image_push, ref, to, options, &result, err);
+    bx_transfer_result_done(&result);
+    return r;
+}
+
+int boxlite_image_push_async(boxlite_runtime *rt, const char *ref, const char *to,
+                             const boxlite_transfer_options *options, boxlite_done_fn fn,
+                             void *data, boxlite_transfer **ret, boxlite_error **err)
+{
+    bx_need(rt, err);
+    bx_need(ref, err);
+    bx_need(fn, err);
+    return start(rt, bx_image_push, ref, to, options, fn, data, ret, err);
+}
+
+int boxlite_registry_login(boxlite_runtime *rt, const char *registry, const char *user,
+                           const char *secret, const boxlite_transfer_options *options,
+                           boxlite_error **err)
+{
+    boxlite_transfer_options own = {0};
+    struct bx_transfer_result result = {0};
+    bx_need(rt, err);
+    bx_need(registry, err);
+    bx_need(user, err);
+    bx_need(secret, err);
+    int r = options && bx_transfer_options_copy(&options->o, &own.o) < 0 ? bx_fail_oom(err) : 0;
+    r = r < 0 ? r : boxlite_transfer_options_set_credentials(&own, user, secret, err);
+    r = r < 0 ? r : bx_transfer_run(rt, bx_registry_login, registry, NULL, &own, &result, err);
+    bx_transfer_result_done(&result);
+    bx_transfer_options_done(&own.o);
+    return r;
+}
+
+int boxlite_registry_logout(boxlite_runtime *rt, const char *registry,
+                            const boxlite_transfer_options *options, boxlite_error **err)
+{
+    bx_need(rt, err);
+    bx_need(registry, err);
+    return bx_registry_logout(options ? options->o.auth_file : NULL, registry, err);
+}
+
 void boxlite_transfer_cancel(boxlite_transfer *transfer)
 {
     if (transfer) {

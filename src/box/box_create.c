@@ -184,8 +184,10 @@ static int make_config(boxlite_runtime *rt, const boxlite_box_options *o, struct
     int r = bx_image_find(&rt->images, o->image, &row, err);
 
     if (r == BOXLITE_E_NOT_FOUND) {
-        bx_hint(err, "see the images here with: boxlite image ls; bring one with: boxlite image "
-                     "import or boxlite image load");
+        bx_hint(
+            err,
+            "see the images here with: boxlite image ls; bring one with: boxlite pull, boxlite image "
+            "import or boxlite image load");
     }
     if (r == 0) {
         r = bx_image_run_parse(row.config, &run, err);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "cli/boxspec.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -35,6 +36,23 @@ void cli_trace(const char *step)
         fprintf(stderr, "trace: %-8s %8.1f ms\n", "total", (double)(now - trace.first) / 1000.0);
     }
     trace.last = now;
+}
+
+int cli_box_make(const struct cli_list *operands, bool detached, boxlite_box_options **ret)
+{
+    const char *name = operands->items[0];
+    int status =
+        cli_box_spec(operands, detached, ret); /* mistakes are told before anything is fetched */
+
+    status = status ? status : cli_open();
+    status = status ? status : cli_box_image(operands);
+    if (!status &&
+        operands->items[0] != name) { /* fetched: under its full name it is found for certain */
+        boxlite_box_options_free(*ret);
+        *ret = NULL;
+        status = cli_box_spec(operands, detached, ret);
+    }
+    return status;
 }
 
 int cli_box_create(const boxlite_box_options *o, boxlite_box **ret)

@@ -8,6 +8,8 @@
 #include "cli/util.h"
 
 /* Creates a box; an unknown image is told with what to do. 0 or an exit status. */
+/* The options of run and create, with the home opened and the image fetched where it must be. 0 or an exit status. */
+int cli_box_make(const struct cli_list *operands, bool detached, boxlite_box_options **ret);
 int cli_box_create(const boxlite_box_options *o, boxlite_box **ret);
 /* Boots it, showing that it takes a while, and giving up when a signal says so (exit status 128 + its number). 0 or an exit
  * status, told. */

@@ -8,14 +8,19 @@
 #include "cli/cli.h"
 #include "cli/mounts.h"
 #include "cli/terminal.h"
+#include "cli/transfer.h"
 #include "cli/values.h"
 
 #define ENV_FILE_LINE_MAX (128u * 1024u)
 #define DAY_MS 86400000u
 
 struct cli_process cli_process;
-struct cli_box cli_box = {
-    .network = "none", .engine = "auto", .cpus = 1, .memory = 512u << 20, .disk = 10ull << 30};
+struct cli_box cli_box = {.network = "none",
+                          .pull = "missing",
+                          .engine = "auto",
+                          .cpus = 1,
+                          .memory = 512u << 20,
+                          .disk = 10ull << 30};
 
 const struct cli_option cli_process_options[] = {
     {"interactive", 'i', CLI_FLAG, &cli_process.interactive, NULL,
@@ -57,6 +62,9 @@ const struct cli_option cli_box_options[] = {
      .words = CLI_W_FILE},
     {"entrypoint", 0, CLI_TEXT, &cli_box.entrypoint, "PROGRAM",
      "replace the image's entrypoint and drop its command; \"\" removes it"},
+    {"pull", 0, CLI_CHOICE, &cli_box.pull, "missing|always|never",
+     "when to fetch the image from its registry (default: if it is not here)",
+     .choices = "missing always never"},
     {"rm", 0, CLI_FLAG, &cli_box.remove, NULL, "remove the box when it stops"},
     {"idle", 0, CLI_FLAG, &cli_box.idle, NULL,
      "run no command: the box waits for exec until it is stopped"},
@@ -250,6 +258,33 @@ static int set_all(boxlite_box_options *o, const struct cli_list *operands, bool
     r = r < 0 ? r : boxlite_box_options_set_auto_remove(o, cli_box.remove, err);
     r = r < 0 ? r : boxlite_box_options_set_detached(o, detached, err);
     return r;
+}
+
+int cli_box_image(const struct cli_list *operands)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    _cleanup_image_ boxlite_image *image = NULL;
+    char *full = NULL; /* lives as long as the operands: to the end of the program */
+    int r = 0, status;
+
+    if (strcmp(cli_box.pull, "never") == 0) {
+        return 0;
+    }
+    if (strcmp(cli_box.pull, "always") != 0) {
+        r = boxlite_image_open(cli.rt, operands->items[0], &image, &err);
+        if (r == 0 || r != BOXLITE_E_NOT_FOUND) {
+            return r < 0 ? cli_fail(&err, NULL) : 0;
+        }
+    }
+    status = cli_pull(operands->items[0], &full, NULL);
+    boxlite_error_free(err);
+    err = NULL;
+    if (!status && !image && boxlite_image_open(cli.rt, operands->items[0], &image, &err) < 0) {
+        operands->items[0] = full; /* found by a search, elsewhere than the name alone says */
+    } else {
+        free(full);
+    }
+    return status;
 }
 
 int cli_box_spec(const struct cli_list *operands, bool detached, boxlite_box_options **ret)

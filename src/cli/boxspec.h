@@ -24,6 +24,7 @@ struct cli_box {
     struct cli_list labels, volumes, mounts, workspaces;
     uint64_t cpus, memory, disk;
     bool remove, idle;
+    const char *pull; /* missing, always, never */
 };
 extern struct cli_box cli_box;
 extern const struct cli_option cli_box_options[];
@@ -37,6 +38,9 @@ int cli_each_env(const struct cli_process *process, cli_env_fn fn, void *to);
 /* NAME=VALUE or NAME: value "". */
 int cli_each_label(const struct cli_list *labels, cli_env_fn fn, void *to);
 
+/* Fetches the image that the operands name, as --pull says; its name there becomes the one it was found under. 0 or an exit
+ * status. */
+int cli_box_image(const struct cli_list *operands);
 /* Makes the library's options of all of the above and the operands IMAGE [COMMAND...]. 0 or an exit status. */
 int cli_box_spec(const struct cli_list *operands, bool detached, boxlite_box_options **ret);
 

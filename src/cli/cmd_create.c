@@ -3,21 +3,35 @@
 #include "cli/boxrun.h"
 #include "cli/boxspec.h"
 #include "cli/commands.h"
+#include "cli/transfer.h"
+
+static bool quiet;
+
+static const struct cli_option options[] = {
+    {"quiet", 'q', CLI_FLAG, &quiet, NULL, "show no progress"},
+    {0},
+};
 
 static int run(const struct cli_list *operands)
 {
     _cleanup_box_options_ boxlite_box_options *o = NULL;
     _cleanup_box_ boxlite_box *box = NULL;
-    int status = cli_box_spec(operands, true, &o);
+    int status;
 
-    if (status || (status = cli_open()) != 0 || (status = cli_box_create(o, &box)) != 0) {
+    if (quiet) {
+        cli_transfer.show = CLI_SHOW_NOTHING;
+    }
+    status = cli_box_make(operands, true, &o);
+    status = status ? status : cli_box_create(o, &box);
+    if (status) {
         return status;
     }
     puts(boxlite_box_id(box));
     return 0;
 }
 
-static const struct cli_option *const sets[] = {cli_process_options, cli_box_options, NULL};
+static const struct cli_option *const sets[] = {options, cli_process_options, cli_box_options,
+                                                NULL};
 
 const struct cli_command cli_cmd_create = {
     .name = "create",

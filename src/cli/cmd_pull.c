@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_pull.c: boxlite pull: images from registries. */
 #include "cli/commands.h"
-#include "cli/output.h"
-#include "cli/progress.h"
 #include "cli/transfer.h"
 
-static bool quiet, json;
-
 static const struct cli_option options[] = {
-    {"quiet", 'q', CLI_FLAG, &quiet, NULL, "show no progress, print only the digest"},
-    {"json", 0, CLI_FLAG, &json, NULL, "print events as JSON objects, one a line"},
     {"platform", 0, CLI_TEXT, &cli_transfer.platform, "OS/ARCH[/VARIANT]",
      "which image of several (default: this machine's)"},
     {0},
@@ -21,30 +15,21 @@ static int pull_one(const char *name)
     _cleanup_free_ char *digest = NULL;
     int status = cli_pull(name, &full, &digest);
 
-    if (status) {
-        return status;
+    if (!status) {
+        cli_transfer_end(full, digest);
     }
-    if (json) {
-        cli_json_end(full, digest);
-    } else if (quiet) {
-        puts(digest);
-    } else {
-        printf("%s %s\n", cli_image_familiar(full), digest);
-    }
-    return 0;
+    return status;
 }
 
 static int run(const struct cli_list *operands)
 {
-    if (quiet && json) {
-        return cli_error_hint("leave one of them out",
-                              "pull: --quiet and --json exclude each other");
-    }
-    cli_transfer.show = json ? CLI_SHOW_JSON : quiet ? CLI_SHOW_NOTHING : CLI_SHOW_PROGRESS;
-    return cli_each(operands, pull_one);
+    int status = cli_transfer_choose_output("pull");
+
+    return status ? status : cli_each(operands, pull_one);
 }
 
-static const struct cli_option *const sets[] = {options, cli_transfer_options, NULL};
+static const struct cli_option *const sets[] = {cli_transfer_output_options, options,
+                                                cli_transfer_options, NULL};
 
 const struct cli_command cli_cmd_pull = {
     .name = "pull",

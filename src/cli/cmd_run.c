@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
+#include "cli/transfer.h"
 
 static struct {
     bool detach, quiet, trace;
@@ -69,10 +70,11 @@ static int run(const struct cli_list *operands)
     }
     if (opt.quiet) {
         cli_progress_disable();
+        cli_transfer.show = CLI_SHOW_NOTHING;
     }
     cli_trace_start(opt.trace);
-    status = cli_box_spec(operands, opt.detach, &o);
-    if (status || (status = cli_open()) != 0) {
+    status = cli_box_make(operands, opt.detach, &o);
+    if (status) {
         return status;
     }
     cli_trace("open");

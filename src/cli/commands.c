@@ -11,19 +11,10 @@ static const struct cli_command *const box_commands[] = {
     &cli_cmd_kill,    &cli_cmd_stop,   &cli_cmd_rm,    NULL,
 };
 static const struct cli_command *const image_commands[] = {
-    &cli_cmd_pull,
-    &cli_cmd_image_import,
-    &cli_cmd_image_load,
-    &cli_cmd_image_save,
-    &cli_cmd_image_ls,
-    &cli_cmd_image_inspect,
-    &cli_cmd_image_history,
-    &cli_cmd_image_tag,
-    &cli_cmd_image_untag,
-    &cli_cmd_image_rm,
-    &cli_cmd_image_prune,
-    &cli_cmd_image_verify,
-    NULL,
+    &cli_cmd_pull,          &cli_cmd_push,          &cli_cmd_login,        &cli_cmd_logout,
+    &cli_cmd_image_import,  &cli_cmd_image_load,    &cli_cmd_image_save,   &cli_cmd_image_ls,
+    &cli_cmd_image_inspect, &cli_cmd_image_history, &cli_cmd_image_tag,    &cli_cmd_image_untag,
+    &cli_cmd_image_rm,      &cli_cmd_image_prune,   &cli_cmd_image_verify, NULL,
 };
 static const struct cli_command *const kernel_commands[] = {
     &cli_cmd_kernel_import, &cli_cmd_kernel_build, &cli_cmd_kernel_ls, &cli_cmd_kernel_rm, NULL,
@@ -55,6 +46,7 @@ const struct cli_alias cli_aliases[] = {
     {"untag", "image untag"},
     {"rmi", "image rm"},
     {"image pull", "pull"},
+    {"image push", "push"},
     {"image list", "image ls"},
     {"kernel list", "kernel ls"},
     {0},

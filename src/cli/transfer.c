@@ -23,6 +23,12 @@
 #define NAME_SIZE 80
 
 struct cli_transfer cli_transfer;
+const struct cli_option cli_transfer_file_options[] = {
+    {"auth-file", 0, CLI_TEXT, &cli_transfer.auth_file, "FILE",
+     "credentials (default: $REGISTRY_AUTH_FILE, then those of Docker and Podman)",
+     .words = CLI_W_FILE},
+    {0},
+};
 const struct cli_option cli_transfer_options[] = {
     {"auth-file", 0, CLI_TEXT, &cli_transfer.auth_file, "FILE",
      "credentials (default: $REGISTRY_AUTH_FILE, then those of Docker and Podman)",
@@ -31,6 +37,15 @@ const struct cli_option cli_transfer_options[] = {
      "authorities to trust (PEM), instead of the system's", .words = CLI_W_FILE},
     {"plain-http", 0, CLI_FLAG, &cli_transfer.plain_http, NULL,
      "speak to the registry without TLS"},
+    {0},
+};
+
+struct cli_transfer_output cli_transfer_output;
+const struct cli_option cli_transfer_output_options[] = {
+    {"quiet", 'q', CLI_FLAG, &cli_transfer_output.quiet, NULL,
+     "show no progress, print only the digest"},
+    {"json", 0, CLI_FLAG, &cli_transfer_output.json, NULL,
+     "print events as JSON objects, one a line"},
     {0},
 };
 
@@ -220,7 +235,7 @@ static void on_done(void *data, int result, const boxlite_error *error)
 
 /* ---- Running --------------------------------------------------------------------------------- */
 
-static int make_options(boxlite_transfer_options **ret, boxlite_error **err)
+int cli_transfer_make_options(boxlite_transfer_options **ret, boxlite_error **err)
 {
     const struct {
         const char *value;
@@ -270,12 +285,25 @@ static int follow(boxlite_transfer *transfer)
     return 0;
 }
 
-int cli_pull(const char *name, char **ret_name, char **ret_digest)
+/* Starts a transfer: boxlite_image_pull_async() or its like. */
+struct request {
+    bool push;
+    const char *name, *to;
+};
+
+static int start(const struct request *q, const boxlite_transfer_options *o, boxlite_transfer **ret,
+                 boxlite_error **err)
+{
+    return q->push ? boxlite_image_push_async(cli.rt, q->name, q->to, o, on_done, NULL, ret, err)
+                   : boxlite_image_pull_async(cli.rt, q->name, o, on_done, NULL, ret, err);
+}
+
+static int transfer(const struct request *q, char **ret_name, char **ret_digest)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     _cleanup_transfer_options_ boxlite_transfer_options *o = NULL;
-    _cleanup_transfer_ boxlite_transfer *transfer = NULL;
-    _cleanup_free_ char *title = cli_text("pulling %s", name);
+    _cleanup_transfer_ boxlite_transfer *t = NULL;
+    _cleanup_free_ char *title = cli_text("%s %s", q->push ? "pushing" : "pulling", q->name);
     int status;
 
     memset(&now, 0, sizeof(now));
@@ -283,17 +311,53 @@ int cli_pull(const char *name, char **ret_name, char **ret_digest)
     if (cli_signals_catch() < 0) {
         return cli_error("cannot catch signals");
     }
-    if (make_options(&o, &err) < 0 ||
-        boxlite_image_pull_async(cli.rt, name, o, on_done, NULL, &transfer, &err) < 0) {
+    if (cli_transfer_make_options(&o, &err) < 0 || start(q, o, &t, &err) < 0) {
         return cli_fail(&err, NULL);
     }
-    status = follow(transfer);
+    status = follow(t);
     free(now.parts);
     if (!status && ret_name) {
-        *ret_name = cli_text("%s", boxlite_transfer_name(transfer));
+        *ret_name = cli_text("%s", boxlite_transfer_name(t));
     }
     if (!status && ret_digest) {
-        *ret_digest = cli_text("%s", boxlite_transfer_digest(transfer));
+        *ret_digest = cli_text("%s", boxlite_transfer_digest(t));
     }
     return status;
+}
+
+int cli_pull(const char *name, char **ret_name, char **ret_digest)
+{
+    const struct request q = {.name = name};
+
+    return transfer(&q, ret_name, ret_digest);
+}
+
+int cli_push(const char *name, const char *to, char **ret_name, char **ret_digest)
+{
+    const struct request q = {.push = true, .name = name, .to = to};
+
+    return transfer(&q, ret_name, ret_digest);
+}
+
+void cli_transfer_end(const char *name, const char *digest)
+{
+    if (cli_transfer.show == CLI_SHOW_JSON) {
+        cli_json_end(name, digest);
+    } else if (cli_transfer.show == CLI_SHOW_NOTHING) {
+        puts(digest);
+    } else {
+        printf("%s %s\n", cli_image_familiar(name), digest);
+    }
+}
+
+int cli_transfer_choose_output(const char *command)
+{
+    if (cli_transfer_output.quiet && cli_transfer_output.json) {
+        return cli_error_hint("leave one of them out", "%s: --quiet and --json exclude each other",
+                              command);
+    }
+    cli_transfer.show = cli_transfer_output.json    ? CLI_SHOW_JSON
+                        : cli_transfer_output.quiet ? CLI_SHOW_NOTHING
+                                                    : CLI_SHOW_PROGRESS;
+    return 0;
 }

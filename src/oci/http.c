@@ -394,9 +394,10 @@ static int set_limits(struct bx_http *h, const struct bx_http_request *req)
     SET(h, CURLOPT_TIMEOUT_MS, (long)req->timeout_ms);
     SET(h, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES);
     SET(h, CURLOPT_LOW_SPEED_TIME, (long)((req->stall_ms + 999) / 1000));
-    SET(h, CURLOPT_BUFFERSIZE, BUFFER);
-    SET(h, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER);
     SET(h, CURLOPT_MAXCONNECTS, 4L);
+    /* Refused, and not needed, while a handle has its buffers from an exchange that failed early. */
+    (void)lib.curl_easy_setopt_(h->easy, CURLOPT_BUFFERSIZE, BUFFER);
+    (void)lib.curl_easy_setopt_(h->easy, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER);
     return 0;
 }
 

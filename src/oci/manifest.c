@@ -323,6 +323,16 @@ char *bx_index_platforms(const struct bx_manifest *index)
     return list ? bx_escape(list, strlen(list), 300) : NULL;
 }
 
+int bx_manifest_media_type(const void *data, size_t len, char **ret, boxlite_error **err)
+{
+    _cleanup_json_ json_t *doc = NULL;
+    const char *type = documents[0].type;
+    int r = bx_json_parse(data, len, "manifest", &doc, err);
+
+    r = r < 0 ? r : bx_json_str(doc, "mediaType", true, &type, err);
+    return r < 0 ? r : copy_text(type, ret, err);
+}
+
 /* ---- configs */
 
 void bx_config_done(struct bx_config *c)

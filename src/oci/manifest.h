@@ -50,6 +50,9 @@ const struct bx_descriptor *bx_index_choose_variant(const struct bx_manifest *in
 /* What an index offers, "linux/amd64, linux/arm64", for a message; caller frees; NULL when out of memory. */
 char *bx_index_platforms(const struct bx_manifest *index);
 
+/* What a manifest's document says it is, or the OCI type where it does not; caller frees. */
+int bx_manifest_media_type(const void *data, size_t len, char **ret, boxlite_error **err);
+
 struct bx_config {
     char *platform; /* "linux/amd64" */
     struct bx_strv diff_ids;

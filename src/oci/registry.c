@@ -373,6 +373,14 @@ int bx_registry_call(struct bx_registry *r, struct bx_http *h, struct bx_registr
         rc = call_once(r, h, call, ret, &why);
     }
     if (rc < 0) {
+        if (call->failure == BX_HTTP_UNREACHED) {
+            bx_hint(&why,
+                    "check the name, the network, and the proxy (HTTPS_PROXY, or registries.json)");
+        } else if (call->failure == BX_HTTP_NOT_TLS) {
+            bx_hint(
+                &why,
+                "if it is meant to be reached without TLS, use --plain-http, or \"plain_http\" in registries.json");
+        }
         return bx_fail_again(err, why);
     }
     if ((ret->status >= 200 && ret->status < 300) ||
@@ -428,6 +436,22 @@ bool bx_registry_again(struct bx_registry *r, struct bx_http *h, struct bx_attem
     a->made++;
     boxlite_error_free(steal_ptr(err));
     return true;
+}
+
+int bx_registry_reach(struct bx_registry *r, struct bx_http *h, boxlite_error **err)
+{
+    _cleanup_(bx_registry_call_done) struct bx_registry_call call = {
+        .http = {.method = "GET", .body_fd = -1, .timeout_ms = DOCUMENT_MS}};
+    _cleanup_response_ struct bx_http_response resp = {0};
+    _cleanup_error_ boxlite_error *why = NULL;
+    struct bx_attempts attempts = {0};
+    int rc;
+
+    do {
+        rc = bx_registry_call(r, h, &call, &resp, &why);
+    } while (rc < 0 &&
+             bx_registry_again(r, h, &attempts, call.failure, resp.retry_after, NULL, NULL, &why));
+    return rc < 0 ? bx_fail_again(err, why) : 0;
 }
 
 /* ---- manifests */

@@ -53,6 +53,9 @@ int bx_registry_call(struct bx_registry *r, struct bx_http *h, struct bx_registr
                      struct bx_http_response *ret, boxlite_error **err);
 void bx_registry_call_done(struct bx_registry_call *call);
 
+/* Asks for the root of its interface: whether it is one, and takes the credentials. */
+int bx_registry_reach(struct bx_registry *r, struct bx_http *h, boxlite_error **err);
+
 /* Attempts at one thing. */
 struct bx_attempts {
     uint32_t made;

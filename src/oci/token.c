@@ -177,9 +177,12 @@ static int bearer(struct bx_registry *r, struct bx_http *h, const struct bx_chal
     if (rc < 0) {
         return rc;
     }
-    if (!scope) {
+    if (!scope && *r->path) {
         own_scope = bx_asprintf("repository:%s:%s", r->path, r->push ? "pull,push" : "pull");
         scope = own_scope;
+    }
+    if (!scope) {
+        scope = own_scope = strdup(""); /* of the registry as a whole: a login */
     }
     url = !scope ? NULL : refresh ? strdup(c->realm) : token_url(c, credential, scope);
     form = scope && refresh ? refresh_form(c, credential, scope) : NULL;

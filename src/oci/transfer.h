@@ -41,5 +41,10 @@ int bx_image_pull(const struct bx_transfer *t, const char *ref, const char *unus
 /* to: under which name; NULL: its own. */
 int bx_image_push(const struct bx_transfer *t, const char *ref, const char *to,
                   struct bx_transfer_result *ret, boxlite_error **err);
+/* Keeps the options' user and secret for a registry, when it has taken them. */
+int bx_registry_login(const struct bx_transfer *t, const char *registry, const char *unused,
+                      struct bx_transfer_result *ret, boxlite_error **err);
+/* auth_file may be NULL. NOT_FOUND. */
+int bx_registry_logout(const char *auth_file, const char *registry, boxlite_error **err);
 
 #endif

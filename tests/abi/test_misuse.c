@@ -137,6 +137,10 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_image_open(NULL, "x", &image, ERR));
     REFUSED(rt is, boxlite_image_remove(NULL, "x", 0, ERR));
     REFUSED(rt is, boxlite_image_pull(NULL, "x", NULL, &image, ERR));
+    REFUSED(rt is, boxlite_image_push(NULL, "x", NULL, NULL, ERR));
+    REFUSED(rt is, boxlite_image_push_async(NULL, "x", NULL, NULL, never, NULL, NULL, ERR));
+    REFUSED(rt is, boxlite_registry_login(NULL, "x", "y", "z", NULL, ERR));
+    REFUSED(rt is, boxlite_registry_logout(NULL, "x", NULL, ERR));
     REFUSED(rt is, boxlite_image_pull_async(NULL, "x", NULL, never, NULL, NULL, ERR));
     REFUSED(rt is, boxlite_image_list_new(NULL, &images, ERR));
     REFUSED(rt is, boxlite_image_tag(NULL, "x", "y", ERR));
@@ -176,6 +180,14 @@ TEST(no_arguments)
     REFUSED(ref, boxlite_image_remove(rt, NULL, 0, ERR));
     REFUSED(ref, boxlite_image_pull(rt, NULL, NULL, &image, ERR));
     REFUSED(ref, boxlite_image_pull_async(rt, NULL, NULL, never, NULL, NULL, ERR));
+    REFUSED(ref, boxlite_image_push(rt, NULL, NULL, NULL, ERR));
+    REFUSED(fn is, boxlite_image_push_async(rt, "x", NULL, NULL, NULL, NULL, NULL, ERR));
+    REFUSED(registry, boxlite_registry_login(rt, NULL, "y", "z", NULL, ERR));
+    REFUSED(user, boxlite_registry_login(rt, "x.y", NULL, "z", NULL, ERR));
+    REFUSED(user, boxlite_registry_login(rt, "x.y", "a:b", "z", NULL, ERR));
+    REFUSED(secret, boxlite_registry_login(rt, "x.y", "y", NULL, NULL, ERR));
+    REFUSED(registry, boxlite_registry_logout(rt, NULL, NULL, ERR));
+    REFUSED(registry, boxlite_registry_logout(rt, "../x", NULL, ERR));
     REFUSED(fn is, boxlite_image_pull_async(rt, "x", NULL, NULL, NULL, NULL, ERR));
     REFUSED(ret is, boxlite_image_list_new(rt, NULL, ERR));
     REFUSED(ref, boxlite_image_tag(rt, NULL, "y", ERR));

@@ -39,7 +39,7 @@ def complete(*words):
 def test_there_are_the_commands_that_users_know():
     assert set(commands()) >= {
         "run", "create", "start", "exec", "stop", "kill", "rm", "ls", "inspect", "logs", "cp", "pause", "unpause",
-        "pull", "image import", "image load", "image ls", "image rm", "image inspect", "image save", "image tag", "image untag",
+        "pull", "push", "login", "logout", "image import", "image load", "image ls", "image rm", "image inspect", "image save", "image tag", "image untag",
         "image history", "image prune", "image verify",
         "kernel import", "kernel ls", "kernel rm", "kernel build", "doctor", "info", "version", "help"}
 
