@@ -6,6 +6,7 @@
  * arguments and failures are answered as results with isError, which a model can read and mend. What a result says
  * stands twice in it: in structuredContent for programs and as text for those clients that show only text.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,11 @@ bool mcp_arg_bool(const struct mcp_call *call, const char *name)
     return json_is_true(json_object_get(call->arguments, name));
 }
 
+void mcp_call_in(struct mcp_call *call, const char *environment)
+{
+    snprintf(call->environment, sizeof(call->environment), "%s", environment);
+}
+
 uint32_t mcp_call_yield_ms(const struct mcp_call *call)
 {
     uint64_t past = (mcp_now_ns() - call->started_ns) / 1000000, all = mcp_server_yield_ms(call->server);
@@ -151,7 +157,10 @@ static void on_progress(void *data)
 {
     struct mcp_call *call = data;
     unsigned seconds = (unsigned)((mcp_now_ns() - call->started_ns) / UINT64_C(1000000000));
-    _cleanup_free_ char *message = mcp_printf("%s: %u s", call->tool->name, seconds);
+    const struct mcp_environment *env =
+        mcp_environment_find(mcp_server_environments(call->server), call->environment);
+    const char *doing = env ? mcp_environment_doing(env) : NULL;
+    _cleanup_free_ char *message = mcp_printf("%s: %u s%s%s", call->tool->name, seconds, doing ? ": " : "", doing ? doing : "");
 
     mcp_server_notify(call->server, &call->peer, "notifications/progress",
                       json_pack("{s:O, s:i, s:s}", "progressToken", call->progress_token, "progress",

@@ -5,19 +5,18 @@
  * its shim. An environment whose box was lost (guest crash, killed engine) is made afresh at its next use: the next
  * command works, and its result says that earlier files are gone.
  *
- * States: IDLE (no box) -> STARTING -> READY -> IDLE again when the box is lost. One that nobody has used for a while and in
+ * States: IDLE (no box) -> PULLING, if its image is not here -> STARTING -> READY -> IDLE again when the box is lost. One that nobody has used for a while and in
  * which no command runs is PAUSED: it costs no processor time, keeps all it has, and is READY again when it is used. Waiters
- * exist in STARTING, and in PAUSED until the resume, which blocks for a moment and so is done by a timer, never inside
+ * exist in PULLING and STARTING, and in PAUSED until the resume, which blocks for a moment and so is done by a timer, never inside
  * a callback of the library.
  */
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mcp/mcp.h"
 
-enum state { IDLE, STARTING, READY, PAUSED };
+enum state { IDLE, PULLING, STARTING, READY, PAUSED };
 
 struct waiter {
     struct waiter *next;
@@ -29,6 +28,7 @@ struct mcp_environment {
     struct mcp_environment *next;
     struct mcp_environments *all;
     char *name, *image;
+    struct mcp_pull *pull; /* PULLING */
     char *digest; /* of the image that its box was made from */
     uint32_t cpus;
     uint64_t memory;
@@ -78,6 +78,7 @@ static void environment_free(struct mcp_environment *env)
         free(w);
     }
     mcp_timer_cancel(env->all->server, &env->resume);
+    mcp_pull_free(env->pull);
     boxlite_box_free(env->box);
     json_decref(env->env);
     free(env->name);
@@ -140,6 +141,7 @@ void mcp_environment_drop(struct mcp_environment *env)
             all->dropped = env;
             env->dropped = true;
             mcp_timer_cancel(all->server, &env->resume);
+            mcp_pull_free(steal_ptr(&env->pull));
             if (env->state != STARTING) { /* else when that is over */
                 end_box(env);
             }
@@ -174,7 +176,7 @@ struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const
 int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret,
                         struct mcp_failure *why)
 {
-    struct mcp_environment_spec spec = {.name = "default", .network = -1};
+    struct mcp_environment_spec spec = {.name = MCP_DEFAULT_ENVIRONMENT, .network = -1};
     struct mcp_environment *env = mcp_environment_find(all, name ? name : spec.name);
     if (env) {
         env->used_ns = mcp_now_ns();
@@ -204,18 +206,6 @@ static int fill(struct mcp_environment *env, const struct mcp_environment_spec *
     return env->name && env->image ? 0 : BOXLITE_E_NO_MEMORY;
 }
 
-static bool image_allowed(const char *patterns, const char *image)
-{
-    _cleanup_free_ char *copy = strdup(patterns);
-    char *rest = copy, *pattern;
-    while (copy && (pattern = strsep(&rest, ",")) != NULL) {
-        if (fnmatch(pattern, image, 0) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* NULL: it may be made. Else the rule that forbids it, with its code. */
 static const char *forbidden(struct mcp_environments *all, const struct mcp_environment_spec *spec, int *code)
 {
@@ -230,7 +220,7 @@ static const char *forbidden(struct mcp_environments *all, const struct mcp_envi
     } else if (all->count >= o->max_environments) {
         *code = BOXLITE_E_BUSY;
         snprintf(m, size, "there are %u environments already (rule: --max-environments)", all->count);
-    } else if (spec->image && !image_allowed(o->allow_image, spec->image)) {
+    } else if (spec->image && !mcp_patterns_match(o->allow_image, spec->image)) {
         snprintf(m, size, "image %s is not allowed (rule: --allow-image %s)", spec->image, o->allow_image);
     } else if (spec->cpus > o->max_cpus) {
         snprintf(m, size, "%u CPUs are more than %u (rule: --max-cpus)", spec->cpus, o->max_cpus);
@@ -342,15 +332,11 @@ static void note_digest(struct mcp_environment *env, boxlite_runtime *rt)
     boxlite_image_free(image);
 }
 
-static int start(struct mcp_environment *env, boxlite_error **err)
+static int start_box(struct mcp_environment *env, boxlite_runtime *rt, boxlite_error **err)
 {
     boxlite_box_options *o = NULL;
-    boxlite_runtime *rt = mcp_server_runtime(env->all->server, err);
     int r;
 
-    if (!rt) {
-        return -1;
-    }
     lose_box(env);
     r = boxlite_box_options_new(env->image, &o, err);
     r = r < 0 ? r : set_options(env, o, err);
@@ -367,6 +353,56 @@ static int start(struct mcp_environment *env, boxlite_error **err)
     if (r < 0) {
         env->state = IDLE;
     }
+    return r;
+}
+
+/* Why it did not start; a missing image that no rule lets in is told with the rule. */
+static struct mcp_failure start_failure(struct mcp_environment *env, const boxlite_error *err)
+{
+    const struct mcp_options *o = mcp_server_options(env->all->server);
+    struct mcp_failure why = mcp_failure_of(err);
+
+    if (why.code == BOXLITE_E_NOT_FOUND && !mcp_pull_allowed(o, env->image)) {
+        snprintf(env->all->message, sizeof(env->all->message),
+                 "it is not on this machine and may not be pulled (rule: --allow-pull %.300s): name another image, or the "
+                 "user of this machine can change the rule, or run: boxlite pull", o->allow_pull);
+        why.hint = env->all->message;
+    }
+    return why;
+}
+
+static void on_pulled(void *data, const struct mcp_failure *why)
+{
+    struct mcp_environment *env = data;
+    struct mcp_pull *pull = steal_ptr(&env->pull);
+    _cleanup_error_ boxlite_error *err = NULL;
+
+    if (why) {
+        settle(env, IDLE, why);
+    } else if (start_box(env, mcp_server_runtime(env->all->server, NULL), &err) < 0) {
+        struct mcp_failure failure = start_failure(env, err);
+        settle(env, IDLE, &failure);
+    }
+    mcp_pull_free(pull);
+}
+
+/* The error says which rule keeps a missing image from being pulled. */
+static int start(struct mcp_environment *env, boxlite_error **err)
+{
+    boxlite_runtime *rt = mcp_server_runtime(env->all->server, err);
+    boxlite_image *image = NULL;
+    int r;
+
+    if (!rt) {
+        return -1;
+    }
+    r = boxlite_image_open(rt, env->image, &image, NULL);
+    boxlite_image_free(image);
+    if (r != BOXLITE_E_NOT_FOUND || !mcp_pull_allowed(mcp_server_options(env->all->server), env->image)) {
+        return start_box(env, rt, err);
+    }
+    r = mcp_pull_start(rt, env->image, on_pulled, env, &env->pull, err);
+    env->state = r < 0 ? IDLE : PULLING;
     return r;
 }
 
@@ -387,7 +423,7 @@ static void on_resume(void *data)
     if (resumed) {
         settle(env, READY, NULL);
     } else if (start(env, &err) < 0) { /* it was lost meanwhile: afresh */
-        struct mcp_failure why = mcp_failure_of(err);
+        struct mcp_failure why = start_failure(env, err);
         settle(env, IDLE, &why);
     }
 }
@@ -438,7 +474,7 @@ void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, vo
         mcp_timer_arm(env->all->server, &env->resume, 0, on_resume, env);
     }
     if (env->state == IDLE && start(env, &err) < 0) {
-        struct mcp_failure why = mcp_failure_of(err);
+        struct mcp_failure why = start_failure(env, err);
         settle(env, IDLE, &why);
     }
 }
@@ -469,6 +505,11 @@ const char *mcp_environment_name(const struct mcp_environment *env)
 const char *mcp_environment_image(const struct mcp_environment *env)
 {
     return env->image;
+}
+
+const char *mcp_environment_doing(const struct mcp_environment *env)
+{
+    return env->state == PULLING ? mcp_pull_says(env->pull) : env->state == STARTING ? "starting the VM" : NULL;
 }
 
 const char *mcp_environment_digest(const struct mcp_environment *env)
@@ -539,7 +580,7 @@ static json_int_t seconds_since(uint64_t ns)
 
 json_t *mcp_environments_json(struct mcp_environments *all)
 {
-    static const char *const states[] = {[IDLE] = "stopped", [STARTING] = "starting", [READY] = "running",
+    static const char *const states[] = {[IDLE] = "stopped", [PULLING] = "pulling its image", [STARTING] = "starting", [READY] = "running",
                                          [PAUSED] = "paused"};
     json_t *list = json_array();
 
@@ -563,5 +604,6 @@ bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret)
         mcp_call_fail_with(call, &why);
         return false;
     }
+    mcp_call_in(call, (*ret)->name);
     return true;
 }

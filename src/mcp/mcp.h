@@ -14,6 +14,7 @@
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
  *   program.c     code to a running program (execution.h)
+ *   pull.c        an image from its registry, for an environment
  *   language.c    the table of languages: how each is run or built, which images have it
  *   put.c         files into an environment
  *   job.c         one command in an environment, its output captured, its end reported; kept on for read_output
@@ -43,6 +44,8 @@ BX_DEFINE_CLEANUP(boxlite_error *, boxlite_error_free, mcp_cleanup_error);
 #define _cleanup_error_ _cleanup_(mcp_cleanup_error)
 
 #define MCP_LINE_MAX (16u * 1024u * 1024u) /* a message, either way (rmcp's limit) */
+#define MCP_DEFAULT_ENVIRONMENT "default"
+#define MCP_ALLOW_PULL "docker.io/*"
 #define MCP_WORKSPACE "/workspace" /* where code and files go */
 #define MCP_DEPTH_MAX 128u
 #define MCP_CALLS_MAX 64u /* tool calls that run at once */
@@ -66,6 +69,7 @@ struct mcp_options {
     uint32_t idle_s;     /* an environment that nobody uses so long is paused; 0: never */
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
     char *allow_image; /* shell patterns, separated by commas */
+    char *allow_pull;  /* the same, of full names */
     uint32_t max_cpus;
     uint64_t max_memory;
     unsigned max_environments;
@@ -255,6 +259,7 @@ struct mcp_call {
     void *state;                 /* the tool's */
     void (*cancel)(struct mcp_call *call); /* ends the work and frees state; set by the tool */
     uint64_t started_ns;
+    char environment[65];        /* that it waits for or works in, "" if none */
     json_t *progress_token;      /* NULL: none is wanted */
     struct mcp_timer progress;
     unsigned ticks;
@@ -279,6 +284,8 @@ const char *mcp_arg_str(const struct mcp_call *call, const char *name, const cha
 int64_t mcp_arg_int(const struct mcp_call *call, const char *name, int64_t fallback);
 bool mcp_arg_bool(const struct mcp_call *call, const char *name);
 
+/* Names its environment, for progress to speak of. */
+void mcp_call_in(struct mcp_call *call, const char *environment);
 /* What is left of that for this call, at least 1. */
 uint32_t mcp_call_yield_ms(const struct mcp_call *call);
 /* Whether the argument "encoding" asks for base64; false: it is neither that nor text, answered. */
@@ -311,6 +318,23 @@ json_t *mcp_tools_list(const struct mcp_options *o);
 /* NULL if the arguments fit the table, else what is wrong (caller frees). */
 char *mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments);
 
+/* ---- Images from registries */
+
+/* "docker.io/library/python:3" for "python:3". Caller frees. */
+char *mcp_image_full_name(const char *image);
+/* Shell patterns, separated by commas. */
+bool mcp_patterns_match(const char *patterns, const char *text);
+bool mcp_pull_allowed(const struct mcp_options *o, const char *image);
+struct mcp_pull;
+/* why NULL: it is here. The pull may be freed in it. */
+typedef void (*mcp_pulled_fn)(void *data, const struct mcp_failure *why);
+int mcp_pull_start(boxlite_runtime *rt, const char *image, mcp_pulled_fn fn, void *data, struct mcp_pull **ret,
+                   boxlite_error **err);
+/* How far it is, in one line. */
+const char *mcp_pull_says(const struct mcp_pull *p);
+/* Cancels it if it is under way; its function is not called any more. Accepts NULL. */
+void mcp_pull_free(struct mcp_pull *p);
+
 /* ---- Environments: a named box, created and started when first used */
 
 struct mcp_environment;
@@ -342,6 +366,7 @@ void mcp_environment_forget(struct mcp_environment *env, void *data);
 boxlite_box *mcp_environment_box(const struct mcp_environment *env);
 const char *mcp_environment_name(const struct mcp_environment *env);
 const char *mcp_environment_image(const struct mcp_environment *env);
+const char *mcp_environment_doing(const struct mcp_environment *env); /* while it is not ready, or NULL */
 const char *mcp_environment_digest(const struct mcp_environment *env); /* of its image; NULL: not known yet */
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env); /* what the last start took */
 uint64_t mcp_environment_memory(const struct mcp_environment *env);

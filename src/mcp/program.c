@@ -207,17 +207,31 @@ static bool has_no_tool(const struct mcp_outcome *o)
            strncmp(text, MCP_NO_TOOL, strlen(MCP_NO_TOOL)) == 0;
 }
 
-static void say_no_image(struct mcp_execution *x)
+/* why: of the image that was tried, or NULL. */
+static void say_no_image(struct mcp_execution *x, const struct mcp_failure *why)
 {
     const struct mcp_language *l = x->language;
     _cleanup_free_ char *message =
-        mcp_printf("environment %s has no %s (tried: %s)", x->env_name, l->names[0], l->tools);
+        mcp_printf("environment %s has no %s (tried: %s)%s%s", why ? MCP_DEFAULT_ENVIRONMENT : x->env_name, l->names[0],
+                   l->tools, why ? "; an image that has it could not be used: " : "", why ? why->message : "");
     _cleanup_free_ char *hint =
-        mcp_printf("create_environment with an image that has it; of local images one named %s... would be used by "
-                   "itself (the user can load one: boxlite image load)",
-                   l->images[0]);
-    struct mcp_failure why = {BOXLITE_E_NOT_FOUND, message ? message : "out of memory", hint};
-    mcp_execution_fail(x, &why);
+        mcp_printf("an image that has it would do: %s%s%s%s%s; one on this machine whose name begins so is used by itself "
+                   "when no environment is named, others go to create_environment",
+                   l->images[0] ? l->images[0] : "(none is known for it)",
+                   l->images[1] ? ", " : "", l->images[1] ? l->images[1] : "", l->images[2] ? ", " : "",
+                   l->images[2] ? l->images[2] : "");
+    struct mcp_failure all = {why ? why->code : BOXLITE_E_NOT_FOUND, message ? message : "out of memory", hint};
+    mcp_execution_fail(x, &all);
+}
+
+/* The image for the language: the first of those that are here, else the one to be pulled. Caller frees. */
+static char *choose_image(const struct mcp_execution *x)
+{
+    const struct mcp_options *o = mcp_server_options(x->server);
+    const char *first = x->language->images[0];
+    char *local = mcp_language_image(x->server, x->language);
+    bool may = !local && first && mcp_pull_allowed(o, first) && mcp_patterns_match(o->allow_image, first);
+    return may ? strdup(first) : local;
 }
 
 /* Once more where an image has it, or an error that says which would. */
@@ -225,14 +239,18 @@ static void try_elsewhere(struct mcp_execution *x)
 {
     struct mcp_environments *all = mcp_server_environments(x->server);
     bool asked = mcp_arg_str(x->call, "environment", NULL) != NULL || x->fresh || x->second;
-    _cleanup_free_ char *image = asked ? NULL : mcp_language_image(x->server, x->language);
-    _cleanup_free_ char *name = mcp_printf("default-%s", x->language->extension);
+    _cleanup_free_ char *image = asked ? NULL : choose_image(x);
+    _cleanup_free_ char *name = mcp_printf(MCP_DEFAULT_ENVIRONMENT "-%s", x->language->extension);
     struct mcp_environment_spec spec = {.name = name, .image = image, .network = -1};
     struct mcp_environment *env = name ? mcp_environment_find(all, name) : NULL;
     struct mcp_failure why;
 
-    if (!image || !name || (!env && mcp_environment_add(all, &spec, &env, &why) < 0)) {
-        say_no_image(x);
+    if (!image || !name) {
+        say_no_image(x, NULL);
+        return;
+    }
+    if (!env && mcp_environment_add(all, &spec, &env, &why) < 0) {
+        say_no_image(x, &why);
         return;
     }
     mcp_environment_release_slot(mcp_execution_environment(x), x);
@@ -240,7 +258,20 @@ static void try_elsewhere(struct mcp_execution *x)
     x->env_name = steal_ptr(&name);
     x->second = true;
     x->by_script = false;
+    mcp_call_in(x->call, x->env_name);
     mcp_program_start(x);
+}
+
+/* The environment for the language did not come up: it goes, the next call tries again. */
+static void give_up_elsewhere(struct mcp_execution *x, const struct mcp_failure *why)
+{
+    struct mcp_environment *env = mcp_execution_environment(x);
+    if (!env || mcp_environment_generation(env) > 0) { /* it did, and was lost or removed */
+        mcp_execution_fail(x, why);
+        return;
+    }
+    say_no_image(x, why);
+    mcp_environment_drop(env);
 }
 
 static void on_done(void *data, struct mcp_job *job)
@@ -250,7 +281,7 @@ static void on_done(void *data, struct mcp_job *job)
     struct mcp_outcome o;
 
     if (mcp_job_failed(job, &why)) {
-        mcp_execution_fail(x, &why);
+        (x->second ? give_up_elsewhere : mcp_execution_fail)(x, &why);
         return;
     }
     mcp_job_outcome(job, &o);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tool_create_environment.c: another environment, from a local image, started at once so that what is wrong with it is
- * said here and not at its first command.
+ * tool_create_environment.c: another environment, started at once so that what is wrong with it is said here and not at
+ * its first command. An image that is not here is pulled; a call that takes longer than its client waits returns, and the
+ * environment becomes ready by itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +12,12 @@
 struct creation {
     struct mcp_call *call;
     struct mcp_environment *env;
+    struct mcp_timer yield;
 };
 
 static const struct mcp_arg args[] = {
-    {"image", MCP_STRING, true, false, "Local OCI image, NAME:TAG, for example \"boxlite/base:bookworm\".", 0, 512},
+    {"image", MCP_STRING, true, false, "OCI image, NAME:TAG, for example \"boxlite/base:bookworm\" or \"node:22-slim\"; one that is not on this machine is pulled "
+     "from its registry where the server allows it.", 0, 512},
     {"name", MCP_STRING, false, false, "Name for the new environment: letters, digits, - and _. Made up if left out.", 0, 40},
     {"cpus", MCP_INTEGER, false, false, "Virtual CPUs, 1 to 64 and no more than the host has. Default: the server's.", 1, 64},
     {"memory_mb", MCP_INTEGER, false, false, "Memory in MiB, 128 to 65536. Default: the server's.", 128, 65536},
@@ -28,25 +31,55 @@ static const struct mcp_arg args[] = {
     {0},
 };
 
+static void creation_free(struct creation *c)
+{
+    mcp_timer_cancel(c->call->server, &c->yield);
+    free(c);
+}
+
+static void answer(struct mcp_call *call, struct mcp_environment *env, const char *doing)
+{
+    const char *name = mcp_environment_name(env), *image = mcp_environment_image(env);
+    json_t *v = json_pack("{s:s, s:s, s:b}", "environment", name, "image", image, "ready", !doing);
+    char *text;
+
+    if (doing) {
+        json_object_set_new(v, "note", json_string("not ready yet: use it as if it were, what runs in it waits; "
+                                                   "list_environments shows its state"));
+        text = mcp_printf("environment %s is not ready yet (%s); pass environment=\"%s\" to the other tools, which wait for it",
+                          name, doing, name);
+    } else {
+        json_object_set_new(v, "engine", json_string(boxlite_box_engine(mcp_environment_box(env))));
+        json_object_set_new(v, "start_ms", json_integer((json_int_t)(mcp_environment_boot_ns(env) / 1000000)));
+        text = mcp_printf("environment %s runs image %s; pass environment=\"%s\" to the other tools", name, image, name);
+    }
+    mcp_call_finish(call, v, text, false);
+}
+
 static void on_ready(void *data, struct mcp_environment *env, const struct mcp_failure *why)
 {
     struct creation *c = data;
     struct mcp_call *call = c->call;
-    const char *name = mcp_environment_name(env);
-    json_int_t ms = (json_int_t)(mcp_environment_boot_ns(env) / 1000000);
 
-    free(c);
+    creation_free(c);
     if (why) {
         mcp_call_fail_with(call, why);
         mcp_environment_drop(env);
-        return;
+    } else {
+        answer(call, env, NULL);
     }
-    mcp_call_finish(call,
-                    json_pack("{s:s, s:s, s:s, s:I}", "environment", name, "image", mcp_environment_image(env),
-                              "engine", boxlite_box_engine(mcp_environment_box(env)), "start_ms", ms),
-                    mcp_printf("environment %s runs image %s; pass environment=\"%s\" to the other tools", name,
-                               mcp_environment_image(env), name),
-                    false);
+}
+
+static void on_yield(void *data)
+{
+    struct creation *c = data;
+    struct mcp_call *call = c->call;
+    struct mcp_environment *env = c->env;
+    const char *doing = mcp_environment_doing(env);
+
+    mcp_environment_forget(env, c);
+    creation_free(c);
+    answer(call, env, doing ? doing : "starting");
 }
 
 static void cancel(struct mcp_call *call)
@@ -54,7 +87,7 @@ static void cancel(struct mcp_call *call)
     struct creation *c = call->state;
     mcp_environment_forget(c->env, c);
     mcp_environment_drop(c->env);
-    free(c);
+    creation_free(c);
 }
 
 static bool name_good(const char *name)
@@ -124,6 +157,8 @@ static void start(struct mcp_call *call)
     c->call = call;
     call->state = c;
     call->cancel = cancel;
+    mcp_call_in(call, mcp_environment_name(c->env));
+    mcp_timer_arm(call->server, &c->yield, mcp_call_yield_ms(call), on_yield, c);
     mcp_environment_when_ready(c->env, on_ready, c);
 }
 
@@ -131,13 +166,13 @@ const struct mcp_tool mcp_tool_create_environment = {
     .name = "create_environment",
     .title = "Create a micro-VM environment",
     .description =
-        "Create and start another isolated Linux micro-VM environment (sandbox) from a local OCI image, with its own "
+        "Create and start another isolated Linux micro-VM environment (sandbox) from an OCI image, with its own "
         "files, CPUs and memory, and get its name for execute_code and run_command. Not needed for the default "
         "environment. It ends with this session.",
     .args = args,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"environment\":{\"type\":\"string\",\"description\":\"its name\"},"
-        "\"image\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":\"integer\"},"
-        "\"error\":{\"type\":\"string\"}}}",
+        "\"image\":{\"type\":\"string\"},\"ready\":{\"type\":\"boolean\"},\"note\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":\"integer\"},"
+        "\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"}}}",
     .start = start,
 };

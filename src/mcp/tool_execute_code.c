@@ -248,6 +248,7 @@ static struct mcp_environment *choose(struct mcp_call *call, bool fresh)
         mcp_call_fail_with(call, &why);
         return NULL;
     }
+    mcp_call_in(call, mcp_environment_name(env));
     return env;
 }
 

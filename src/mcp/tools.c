@@ -97,7 +97,10 @@ static json_t *input_schema(const struct mcp_tool *tool, const struct mcp_option
 
 static json_t *tool_json(const struct mcp_tool *tool, const struct mcp_options *o)
 {
-    bool open_world = o->network != BOXLITE_NETWORK_NONE; /* create_environment gives no more than that */
+    /* create_environment gives no more network than that, but the image that it names may be pulled: from where the user
+     * has said, if not only from the one registry that all share. */
+    bool pulls = tool == &mcp_tool_create_environment && strcmp(o->allow_pull, MCP_ALLOW_PULL) != 0 && strcmp(o->allow_pull, "none") != 0;
+    bool open_world = o->network != BOXLITE_NETWORK_NONE || pulls;
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
                      tool->title, "description", tool->description, "inputSchema", input_schema(tool, o),
                      "outputSchema", json_loads(tool->output_schema, 0, NULL), "annotations", "title", tool->title,

@@ -14,6 +14,7 @@ import pytest
 
 from conftest import ARTIFACTS, MCP_SERVER, wait_until, box_processes
 from mcpclient import Server
+from registry import Registry
 
 pytestmark = pytest.mark.vm
 
@@ -25,7 +26,7 @@ def audit(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(home, audit):
-    s = Server([MCP_SERVER, "--audit-log", str(audit)], {"BOXLITE_HOME": str(home)})
+    s = Server([MCP_SERVER, "--audit-log", str(audit), "--allow-pull", "none"], {"BOXLITE_HOME": str(home)})
     s.initialize()
     yield s
     assert s.close()[0] == 0
@@ -184,9 +185,14 @@ def test_signals_end_what_runs(server):
 
 
 def test_long_work_yields_and_goes_on(home):
-    s = Server([MCP_SERVER, "--yield-after", "3"], {"BOXLITE_HOME": str(home)})
+    registry, config = Registry({}), home / "config.toml"
+    config.write_text(f"[languages.absent]\nfile = 'main.no'\ncommand = 'no-such-tool'\n"
+                      f"images = ['{registry.name}/absent:1', 'other/absent:']\n"
+                      "[languages.letters]\nfile = 'main.txt'\ncommand = 'tr a-z A-Z < $file'\n")
+    s = Server([MCP_SERVER, "--yield-after", "3", "--allow-pull", "127.0.0.1:*"], {"BOXLITE_HOME": str(home)})
     try:
         s.initialize()
+        config.unlink()
         v = s.call("run_command", command="mkfifo /tmp/go")["structuredContent"]
         s.call("read_output", process=v["process"], wait_seconds=50)  # the environment runs
         v = s.call("run_command", command="echo first; cat /tmp/go; echo second; exit 7")
@@ -209,8 +215,19 @@ def test_long_work_yields_and_goes_on(home):
         s.call("run_command", command="echo > /tmp/go")
         v = s.call("read_output", process=v["tests_process"], wait_seconds=50)["structuredContent"]
         assert (v["exit_code"], v["tests_passed"]) == (0, False)
+        # Languages of the config file: one that is there, and one whose image cannot be pulled.
+        v = s.call("execute_code", code="letters", language="letters")["structuredContent"]
+        assert (v["stdout"], v["exit_code"], v["file"]) == ("LETTERS", 0, "main.txt"), v
+        result = s.call("execute_code", code="", language="absent")
+        v = result["structuredContent"]
+        assert result["isError"] and "has no absent (tried: no-such-tool)" in v["error"]
+        assert f"{registry.name}/absent:1, other/absent:" in v["hint"]
+        assert any("/v2/absent/manifests/1" in path for path in registry.asked)
+        names = [e["environment"] for e in s.call("list_environments")["structuredContent"]["environments"]]
+        assert names == ["default"]
     finally:
         s.kill()
+        registry.close()
 
 
 def test_idle_environments_are_paused_and_resumed_by_use(home):
@@ -489,5 +506,6 @@ def test_nothing_is_left_however_it_ends(home, how):
 
 def test_unknown_image_is_a_clear_error(server):
     result = server.call("create_environment", image="no/such:image")
+    assert "--allow-pull none" in result["structuredContent"]["hint"]
     assert result["isError"] and result["structuredContent"]["code"] == "NOT_FOUND"
     assert "no/such:image" in result["structuredContent"]["error"] and result["structuredContent"]["hint"]
