@@ -99,6 +99,8 @@ int bx_request_send(struct bx_client *c, struct bx_buf *msg, bx_reply_fn fn, voi
                     uint64_t *ret_id, boxlite_error **err);
 /* The reply will be dropped. 0 is no request. */
 void bx_request_forget(struct bx_client *c, uint64_t id);
+/* The same for a WAIT, which the box is told to forget as well: it holds a bounded number of them. */
+void bx_request_withdraw(struct bx_client *c, uint64_t id);
 /* Its reply will go to another function. */
 void bx_request_redirect(struct bx_client *c, uint64_t id, bx_reply_fn fn, void *data);
 /* A request with one or no number field whose reply nobody waits for. */

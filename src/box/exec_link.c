@@ -364,7 +364,7 @@ void bx_exec_unlink(boxlite_exec *exec)
         bx_request_forget(c, exec->ask_exec);
     }
     bx_request_forget(c, exec->ask_attach);
-    bx_request_forget(c, exec->ask_wait);
+    bx_request_withdraw(c, exec->ask_wait);
     if (kill && exec->number && bx_client_open(c)) {
         bx_request_tell(c, BX_SH_KILL, exec->number, 0, 0);
     }

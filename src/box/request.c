@@ -106,6 +106,16 @@ void bx_request_forget(struct bx_client *c, uint64_t id)
     bx_request_redirect(c, id, NULL, NULL);
 }
 
+void bx_request_withdraw(struct bx_client *c, uint64_t id)
+{
+    _cleanup_buf_ struct bx_buf msg = BX_BUF_INIT(256);
+    bx_request_forget(c, id);
+    if (id && bx_client_open(c) && bx_request_begin(c, &msg, BX_SH_CANCEL, NULL) == 0 &&
+        bx_msg_u64(&msg, BX_T_WHICH, id) == 0) {
+        (void)bx_request_send(c, &msg, NULL, NULL, NULL, NULL);
+    }
+}
+
 void bx_request_tell(struct bx_client *c, uint16_t type, uint32_t exec, uint16_t tag,
                      uint64_t value)
 {

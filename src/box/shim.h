@@ -349,6 +349,9 @@ int bx_shim_pend(struct bx_shim_client *c, uint64_t request, enum bx_pending_kin
 /* Calls fn for each one of that kind and key, which are settled by it. */
 void bx_shim_settle(struct bx_shim *s, enum bx_pending_kind kind, uint64_t key,
                     void (*fn)(struct bx_shim_client *c, uint64_t request, void *data), void *data);
+/* Answers one of a client's own waiting requests with an error, if it is there. */
+void bx_shim_withdraw(struct bx_shim_client *c, enum bx_pending_kind kind, uint64_t request,
+                      const boxlite_error *err);
 void bx_shim_settle_error(struct bx_shim *s, enum bx_pending_kind kind, uint64_t key,
                           const boxlite_error *err);
 void bx_shim_answer_empty(struct bx_shim_client *c, uint64_t request, void *data);

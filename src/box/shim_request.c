@@ -279,6 +279,16 @@ static int do_wait(const struct request *q, boxlite_error **err)
     return 0;
 }
 
+static int do_cancel(const struct request *q, boxlite_error **err)
+{
+    _cleanup_error_ boxlite_error *withdrawn = NULL;
+    bx_fail(&withdrawn, BOXLITE_E_CANCELLED, "nobody waits for it any more");
+    bx_shim_withdraw(q->client, BX_PENDING_WAIT, number_or(q, BX_T_WHICH, UINT64_MAX, 0),
+                     withdrawn);
+    reply_empty(q);
+    return 0;
+}
+
 static int do_signal(const struct request *q, boxlite_error **err)
 {
     struct bx_shim_exec *e;
@@ -342,7 +352,7 @@ static const struct {
     {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},   {BX_SH_SIGNAL, do_signal},
     {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause}, {BX_SH_RESUME, do_resume},
     {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},   {BX_SH_LIST, do_list},
-    {BX_SH_STATS, do_stats},
+    {BX_SH_STATS, do_stats},   {BX_SH_CANCEL, do_cancel},
 };
 
 int bx_shim_request(struct bx_shim_client *c, const struct bx_msg *m)

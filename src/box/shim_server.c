@@ -112,6 +112,21 @@ void bx_shim_settle(struct bx_shim *s, enum bx_pending_kind kind, uint64_t key,
     }
 }
 
+void bx_shim_withdraw(struct bx_shim_client *c, enum bx_pending_kind kind, uint64_t request,
+                      const boxlite_error *err)
+{
+    for (struct bx_shim_pending **p = &c->shim->pending; *p; p = &(*p)->next) {
+        struct bx_shim_pending *q = *p;
+        if (q->client == c && q->kind == kind && q->request == request) {
+            *p = q->next;
+            c->npending--;
+            free(q);
+            bx_shim_reply_error(c, request, err);
+            return;
+        }
+    }
+}
+
 static void answer_error(struct bx_shim_client *c, uint64_t request, void *data)
 {
     bx_shim_reply_error(c, request, data);

@@ -63,6 +63,7 @@ enum bx_msg_type {
     BX_SH_KILL = 74,    /* EXEC: SIGKILL to its cgroup */
     BX_SH_LIST = 75,    /* -> EXEC* of those running */
     BX_SH_STATS = 76,   /* -> the fields of BX_AG_STATS_REPLY */
+    BX_SH_CANCEL = 77,  /* WHICH: a WAIT of this connection, answered by REPLY_ERROR (CANCELLED) if it still waits */
     /* shim -> client */
     BX_SH_REPLY = 96,       /* REQUEST, fields */
     BX_SH_REPLY_ERROR = 97, /* REQUEST, CODE_NEG (u64: minus the BOXLITE_E_* code), ERRNO, ERROR, HINT */
@@ -127,6 +128,7 @@ enum bx_tag {
     BX_T_MEM_FREE = 52,
     BX_T_CPU_US = 53,
     BX_T_PIDS = 54,
+    BX_T_WHICH = 55, /* number of a request */
 };
 /* clang-format on */
 

@@ -375,6 +375,24 @@ TEST(the_main_command_is_followed_and_kept)
     boxlite_runtime_free(rt);
 }
 
+/* Each leaves a WAIT behind, of which a box holds 256 for one connection. */
+TEST_FOR(followers_come_and_go_without_end, 60)
+{
+    boxlite_runtime *rt = bf_runtime();
+    boxlite_box *box = bf_box(rt, "main", "echo one; exec sleep 100", 0);
+    boxlite_exec *exec;
+    ASSERT_OK(boxlite_box_start(box, ERR));
+    for (int i = 0; i < 600; i++) {
+        ASSERT_OK(boxlite_box_main(box, &exec, ERR));
+        ASSERT_OK(boxlite_exec_poll(exec, BOXLITE_EXEC_STDOUT, 20000, ERR));
+        boxlite_exec_free(exec);
+    }
+    bf_expect(box, "echo next", "next\n");
+    ASSERT_OK(boxlite_box_stop(box, 0, ERR));
+    boxlite_box_free(box);
+    boxlite_runtime_free(rt);
+}
+
 TEST(output_is_read_on_after_the_box_has_gone)
 {
     boxlite_runtime *rt = bf_runtime();

@@ -644,6 +644,26 @@ TEST(unanswered_requests_have_a_bound)
     fx_done(&fx);
 }
 
+TEST(a_wait_can_be_withdrawn)
+{
+    struct fx_client *c = begin();
+    struct fx_client *other = fx_connect(&fx);
+    uint64_t n = (uint64_t)fx_exec(c, true, false);
+    FX_UNTIL(&fx, other->state == BOXLITE_BOX_RUNNING);
+    for (unsigned i = 0; i < 2 * BX_SHIM_PENDING_MAX; i++) {
+        fx_send(c, BX_SH_WAIT, BX_T_EXEC, n, 0);
+        uint64_t which = c->request;
+        ASSERT_EQ(fx_ask(other, BX_SH_CANCEL, BX_T_WHICH, which, 0), 0); /* not theirs */
+        ASSERT_EQ(fx_ask(c, BX_SH_CANCEL, BX_T_WHICH, which, 0), 0);
+    }
+    fx_send(c, BX_SH_WAIT, BX_T_EXEC, n, 0);
+    uint64_t last = c->request;
+    fx_exited(&fx, (uint32_t)n, 3);
+    FX_UNTIL(&fx, c->answered == last);
+    ASSERT_EQ(fx_ask(c, BX_SH_CANCEL, BX_T_WHICH, last, 0), 0); /* too late is no error */
+    fx_done(&fx);
+}
+
 /* ---- a guest that misbehaves */
 
 TEST(a_guest_that_names_commands_that_are_not_is_ignored)
