@@ -178,8 +178,9 @@ BOXLITE_API void boxlite_report_free(boxlite_report *report);
 BOXLITE_API int boxlite_kernel_import(boxlite_runtime *rt, const char *path,
                                       const char *modules_dir, const char *name,
                                       boxlite_error **err);
-/* Removes a kernel: NOT_FOUND. */
-BOXLITE_API int boxlite_kernel_remove(boxlite_runtime *rt, const char *name, boxlite_error **err);
+/* Removes a kernel: NOT_FOUND; without `force` BUSY if boxes name it, which the message tells. */
+BOXLITE_API int boxlite_kernel_remove(boxlite_runtime *rt, const char *name, int force,
+                                      boxlite_error **err);
 BOXLITE_API int boxlite_kernel_list_new(boxlite_runtime *rt, boxlite_kernel_list **ret,
                                         boxlite_error **err);
 BOXLITE_API size_t boxlite_kernel_list_count(const boxlite_kernel_list *list);

@@ -211,18 +211,24 @@ static int image_from_row(struct bx_image_row *take, const struct bx_usage *usag
     return 0;
 }
 
+static int image_with_usage(boxlite_runtime *rt, struct bx_image_row *take, boxlite_image **ret,
+                            boxlite_error **err)
+{
+    _cleanup_usage_ struct bx_usage usage = {0};
+    (void)bx_usage_read(&rt->images, &usage, NULL);
+    return image_from_row(take, &usage, ret, err);
+}
+
 static int image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret,
                       boxlite_error **err)
 {
-    _cleanup_usage_ struct bx_usage usage = {0};
     struct bx_image_row row = {0};
     int r = bx_image_find(&rt->images, ref, &row, err);
     if (r == BOXLITE_E_NOT_FOUND) {
         bx_hint(err, "see the images here with: boxlite image ls");
     }
     if (r == 0) {
-        (void)bx_usage_read(&rt->images, &usage, NULL);
-        r = image_from_row(&row, &usage, ret, err);
+        r = image_with_usage(rt, &row, ret, err);
         bx_image_row_done(&row);
     }
     return r;
@@ -289,22 +295,33 @@ int boxlite_image_import(boxlite_runtime *rt, const char *path, const char *ref,
                          boxlite_error **err)
 {
     _cleanup_json_ json_t *json = NULL;
-    _cleanup_free_ char *digest = NULL;
+    struct bx_image_row row = {0};
     bx_need(rt, err);
     bx_need(path, err);
     bx_need(ref, err);
     if (config && !(json = config_json(config))) {
         return bx_fail_oom(err);
     }
-    int r = bx_image_import(&rt->images, path, ref, json, &digest, err);
-    return r < 0 || !ret ? r : image_open(rt, digest, ret, err);
+    int r = bx_image_import_row(&rt->images, path, ref, json, &row, err);
+    if (r == 0 && ret) {
+        r = image_with_usage(rt, &row, ret, err);
+    }
+    bx_image_row_done(&row);
+    return r;
 }
 
 static int add_digest(boxlite_runtime *rt, boxlite_image_list *list, const char *digest,
                       boxlite_error **err)
 {
-    int r = image_open(rt, digest, &list->v[list->n], err);
+    _cleanup_error_ boxlite_error *why = NULL;
+    int r = image_open(rt, digest, &list->v[list->n], &why);
     list->n += r == 0;
+    if (r == BOXLITE_E_NOT_FOUND) {
+        return 0; /* removed by somebody as soon as it was there */
+    }
+    if (r < 0 && err) {
+        *err = steal_ptr(&why);
+    }
     return r;
 }
 

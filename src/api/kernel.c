@@ -8,6 +8,7 @@
 
 #include "api/api.h"
 #include "base/path.h"
+#include "box/box.h"
 #include "box/options.h"
 #include "box/runtime.h"
 #include "box/shimproc.h"
@@ -35,11 +36,14 @@ int boxlite_kernel_import(boxlite_runtime *rt, const char *path, const char *mod
                  : bx_fail_oom(err);
 }
 
-int boxlite_kernel_remove(boxlite_runtime *rt, const char *name, boxlite_error **err)
+int boxlite_kernel_remove(boxlite_runtime *rt, const char *name, int force, boxlite_error **err)
 {
     bx_need(rt, err);
     bx_need(name, err);
     int r = bx_check_name("kernel", name, err);
+    if (r == 0 && !force) {
+        r = bx_box_kernel_unused(rt, name, err);
+    }
     return r < 0 ? r : bx_kernel_remove(rt->home->fd, name, err);
 }
 

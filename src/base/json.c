@@ -46,13 +46,15 @@ int bx_json_parse(const void *data, size_t len, const char *what, json_t **ret, 
                        BX_JSON_MAX_DEPTH);
     }
     json_error_t e = {0};
+    errno = 0;
     json_t *v = json_loadb(len ? data : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &e);
     if (v) {
         *ret = v;
         return 0;
     }
-    /* jansson says nothing at all where an allocation failed in its depths. */
-    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0]) {
+    /* Where an allocation fails in its depths jansson says nothing, or calls the token an invalid one; the
+     * allocator's own word stays. */
+    if (json_error_code(&e) == json_error_out_of_memory || !e.text[0] || errno == ENOMEM) {
         return bx_fail_oom(err);
     }
     _cleanup_free_ char *text = bx_escape(e.text, strlen(e.text), sizeof(e.text));

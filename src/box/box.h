@@ -66,6 +66,10 @@ int bx_box_pause(boxlite_box *box, bool on, boxlite_error **err);
 int bx_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err);
 int bx_box_remove(boxlite_box *box, bool force, boxlite_error **err);
 
+/* The kernel is there and its initramfs holds this installation's agent: an upgrade renews it. NULL: the default. */
+int bx_box_check_kernel(const boxlite_runtime *rt, const char *name, boxlite_error **err);
+/* 0, or BUSY naming the boxes whose configuration names the kernel. */
+int bx_box_kernel_unused(boxlite_runtime *rt, const char *kernel, boxlite_error **err);
 int bx_box_list_new(boxlite_runtime *rt, boxlite_box_list **ret, boxlite_error **err);
 void bx_box_list_free(boxlite_box_list *list);
 

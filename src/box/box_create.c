@@ -34,22 +34,13 @@
 static int check_host(const boxlite_runtime *rt, const boxlite_box_options *o, boxlite_error **err)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    const char *kernel = o->kernel ? o->kernel : "default";
-    struct stat st;
 
     if (cpus > 0 && o->cpus > (unsigned long)cpus) {
         return bx_fail(err, BOXLITE_E_INVALID, "cpus: %u asked, but this host has %ld", o->cpus,
                        cpus);
     }
-    _cleanup_free_ char *vmlinux = bx_asprintf("kernels/%s/vmlinux", kernel);
-    if (!vmlinux) {
-        return bx_fail_oom(err);
-    }
-    if (fstatat(rt->home->fd, vmlinux, &st, 0) < 0) {
-        int r = bx_fail(err, BOXLITE_E_NOT_FOUND, "there is no kernel \"%s\" in %s", kernel,
-                        rt->home->path);
-        bx_hint(err, "import one with: boxlite kernel import FILE.deb%s%s",
-                o->kernel ? " --name " : "", o->kernel ? kernel : "");
+    int r = bx_box_check_kernel(rt, o->kernel, err);
+    if (r < 0) {
         return r;
     }
     if (o->mounts.n > 0) {

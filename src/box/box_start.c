@@ -24,7 +24,6 @@
 #include "base/path.h"
 #include "base/spawn.h"
 #include "base/timeutil.h"
-#include "boot/kernel.h"
 #include "box/box.h"
 #include "box/op.h"
 #include "box/shimfind.h"
@@ -89,17 +88,6 @@ static int spawn_with(boxlite_box *box, const char *program, const struct shim_f
     return bx_spawn(&spec, &pid, ret_pidfd, err);
 }
 
-/* The kernel is there and its initramfs holds this installation's agent: an upgrade renews it. */
-static int check_kernel(const boxlite_box *box, const char *libexec, boxlite_error **err)
-{
-    _cleanup_kernel_ struct bx_kernel *kernel = NULL;
-    _cleanup_free_ char *agent = bx_path_join(libexec, BX_AGENT_PROGRAM);
-    if (!agent) {
-        return bx_fail_oom(err);
-    }
-    return bx_kernel_open(box->rt->home->fd, box->config.kernel, agent, &kernel, err);
-}
-
 /* *ret_pidfd: of the shim when it is our child, else -1. */
 static int spawn_shim(boxlite_box *box, int *ret_control, int *ret_pidfd, boxlite_error **err)
 {
@@ -109,7 +97,7 @@ static int spawn_shim(boxlite_box *box, int *ret_control, int *ret_pidfd, boxlit
     int pair[2];
     int r = bx_libexec_find(box->rt->libexec_asked, &dir, err);
 
-    r = r < 0 ? r : check_kernel(box, dir, err);
+    r = r < 0 ? r : bx_box_check_kernel(box->rt, box->config.kernel, err);
     if (r < 0) {
         return r;
     }

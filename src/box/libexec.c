@@ -5,6 +5,8 @@
  * where the installation put them.
  */
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +19,9 @@
 
 static bool has_shim(const char *dir)
 {
-    _cleanup_free_ char *path = bx_path_join(dir, BX_SHIM_PROGRAM);
-    return path && access(path, X_OK) == 0;
+    char path[PATH_MAX]; /* no allocation: want of memory is not want of the program */
+    int n = snprintf(path, sizeof(path), "%s/%s", dir, BX_SHIM_PROGRAM);
+    return n > 0 && (size_t)n < sizeof(path) && access(path, X_OK) == 0;
 }
 
 /* The folders beside a file: FOLDER/libexec, FOLDER/../libexec/boxlite. */

@@ -348,10 +348,10 @@ static const struct {
     uint16_t type;
     int (*fn)(const struct request *q, boxlite_error **err);
 } requests[] = {
-    {BX_SH_STATUS, do_status}, {BX_SH_EXEC, do_exec},   {BX_SH_ATTACH, do_attach},
-    {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},   {BX_SH_SIGNAL, do_signal},
-    {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause}, {BX_SH_RESUME, do_resume},
-    {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},   {BX_SH_LIST, do_list},
+    {BX_SH_STATUS, do_status}, {BX_SH_EXEC, do_exec},     {BX_SH_ATTACH, do_attach},
+    {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},     {BX_SH_SIGNAL, do_signal},
+    {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause},   {BX_SH_RESUME, do_resume},
+    {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},     {BX_SH_LIST, do_list},
     {BX_SH_STATS, do_stats},   {BX_SH_CANCEL, do_cancel},
 };
 

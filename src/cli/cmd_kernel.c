@@ -59,12 +59,15 @@ static int run_ls(const struct cli_list *operands)
     return status;
 }
 
+static bool force;
+
 static int remove_one(const char *name)
 {
     _cleanup_error_ boxlite_error *err = NULL;
 
-    if (boxlite_kernel_remove(cli.rt, name, &err) < 0) {
-        return cli_fail_hint(&err, NULL, "list kernels with: boxlite kernel ls");
+    if (boxlite_kernel_remove(cli.rt, name, force, &err) < 0) {
+        bool unknown = boxlite_error_code(err) == BOXLITE_E_NOT_FOUND;
+        return cli_fail_hint(&err, NULL, unknown ? "list kernels with: boxlite kernel ls" : NULL);
     }
     puts(name);
     return 0;
@@ -107,13 +110,21 @@ const struct cli_command cli_cmd_kernel_ls = {
     .run = run_ls,
 };
 
+static const struct cli_option rm_options[] = {
+    {"force", 'f', CLI_FLAG, &force, NULL, "also one that boxes use"},
+    {0},
+};
+static const struct cli_option *const rm_sets[] = {rm_options, NULL};
+
 const struct cli_command cli_cmd_kernel_rm = {
     .name = "kernel rm",
     .args = "NAME...",
     .summary = "remove kernels",
     .about =
-        "Removes guest kernels. Boxes that name them cannot start until there is one of that name again.",
+        "Removes guest kernels. One that boxes name is kept, because they could not start until there is one of that name "
+        "again; -f removes it all the same.",
     .examples = "boxlite kernel rm old",
+    .sets = rm_sets,
     .min = 1,
     .max = CLI_ANY,
     .first = CLI_W_KERNEL,

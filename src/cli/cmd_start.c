@@ -25,6 +25,10 @@ static int start_one(const char *name)
         return status;
     }
     if (boxlite_box_set_detached(box, !opt.attach, &err) < 0) {
+        if (boxlite_box_state(box, NULL) == BOXLITE_BOX_PAUSED) {
+            return cli_error_hint("let it go on with: boxlite unpause BOX", "box %s is paused",
+                                  name);
+        }
         if (boxlite_error_code(err) == BOXLITE_E_STATE && !opt.attach) {
             puts(name); /* it runs already: Docker's habit is not to mind */
             return 0;

@@ -121,11 +121,17 @@ static int set_size(const struct cli_option *o, const char *as, const char *text
 static int set_time(const struct cli_option *o, const char *as, const char *text,
                     struct cli_problem *p)
 {
+    char max[CLI_VALUE_TEXT];
     uint64_t ms;
+    int r = cli_parse_time(text, &ms);
 
-    if (cli_parse_time(text, &ms) < 0 || ms > o->max) {
+    if (r == -1) {
         return cli_problem(p, "write it like 30 (seconds), 90s, 5m, 1h30m or 250ms",
                            "%s: '%s' is not a time", as, text);
+    }
+    if (r < 0 || ms > o->max) {
+        cli_time_exact(o->max, max);
+        return cli_problem(p, NULL, "%s: '%s' is more than %s", as, text, max);
     }
     *(uint64_t *)o->value = ms;
     return 0;

@@ -228,6 +228,17 @@ void cli_time_text(int64_t then, char ret[CLI_VALUE_TEXT])
     }
 }
 
+void cli_time_exact(uint64_t ms, char ret[CLI_VALUE_TEXT])
+{
+    size_t unit = 0;
+
+    while (unit + 1 < CLI_COUNT(time_units) && ms % time_units[unit].ms) {
+        unit++;
+    }
+    (void)snprintf(ret, CLI_VALUE_TEXT, "%" PRIu64 "%s", ms / time_units[unit].ms,
+                   time_units[unit].name);
+}
+
 void cli_duration_text(uint64_t ms, char ret[CLI_VALUE_TEXT])
 {
     if (ms % 1000) {

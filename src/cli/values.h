@@ -21,6 +21,8 @@ int cli_parse_signal(const char *text);
 void cli_size_text(uint64_t bytes, char ret[CLI_VALUE_TEXT]);
 /* The shortest form that cli_parse_size() reads back: "512M". */
 void cli_size_exact(uint64_t bytes, char ret[CLI_VALUE_TEXT]);
+/* In the largest unit that tells it whole: "87600h"; cli_parse_time() reads it back. */
+void cli_time_exact(uint64_t ms, char ret[CLI_VALUE_TEXT]);
 /* "3 minutes ago" */
 void cli_age_text(int64_t then, int64_t now, char ret[CLI_VALUE_TEXT]);
 /* "2026-11-30T16:40:02Z" */

@@ -298,10 +298,11 @@ static void on_late_time(void *data)
 static void prepare_late_modules(struct agent *a)
 {
     a->late_pid = boot_modules_later(a->modules, &a->late_go);
-    if (a->late_pid < 0 ||
-        bx_loop_add_timer(a->loop, BX_NEVER, on_late_time, a, &a->late_timer) < 0 ||
-        bx_loop_add_child(a->loop, a->late_pid, on_late_end, a, &a->late_source) < 0) {
-        agent_say("cannot load further modules: %s", strerror(errno));
+    int r = a->late_pid < 0 ? a->late_pid
+                            : bx_loop_add_timer(a->loop, BX_NEVER, on_late_time, a, &a->late_timer);
+    r = r < 0 ? r : bx_loop_add_child(a->loop, a->late_pid, on_late_end, a, &a->late_source);
+    if (r < 0) {
+        agent_say("cannot load further modules: %s", strerror(-r));
     }
 }
 

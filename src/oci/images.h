@@ -28,6 +28,9 @@ struct bx_images { /* what all calls here need; borrowed */
 /* config: the "config" object of an OCI image config (Env, Entrypoint, Cmd, User, WorkingDir, Labels) or NULL. */
 int bx_image_import(const struct bx_images *im, const char *path, const char *ref,
                     const json_t *config, char **ret_digest, boxlite_error **err);
+/* The same; its row as it was put in, whatever others do with the image from then on. */
+int bx_image_import_row(const struct bx_images *im, const char *path, const char *ref,
+                        const json_t *config, struct bx_image_row *ret, boxlite_error **err);
 /* Adds the digests of all that was loaded to ret. */
 int bx_image_load(const struct bx_images *im, const char *path, const char *ref,
                   struct bx_strv *ret, boxlite_error **err);

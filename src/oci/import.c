@@ -110,9 +110,10 @@ static int read_input(struct import *imp, int fd, boxlite_error **err)
     return fdatasync(imp->blob.fd) < 0 ? bx_fail_errno(err, BOXLITE_E_IO, errno, "storing it") : 0;
 }
 
-/* Documents, names and row for what lies in tmp/ so far. */
-static int record(struct import *imp, const json_t *config, const char *name, char **ret_digest,
-                  boxlite_error **err)
+/* Documents, names and row for what lies in tmp/ so far. The row is read back under the same lock: a removal may be
+ * waiting for it. */
+static int record(struct import *imp, const json_t *config, const char *name,
+                  struct bx_image_row *ret, boxlite_error **err)
 {
     const struct bx_layer_info layer = {.digest = imp->digest,
                                         .diff_id = imp->diff_id,
@@ -148,11 +149,12 @@ static int record(struct import *imp, const json_t *config, const char *name, ch
     }
     rec.manifest = manifest;
     rec.config = config_text;
-    return bx_record_image(imp->im, &rec, ret_digest, err);
+    r = bx_record_image(imp->im, &rec, NULL, err);
+    return r < 0 ? r : bx_store_image_find(imp->im->store, digest, ret, err);
 }
 
 static int import(struct import *imp, const char *path, const json_t *config, const char *name,
-                  char **ret_digest, boxlite_error **err)
+                  struct bx_image_row *ret, boxlite_error **err)
 {
     _cleanup_close_ int fd = -1;
     int r = open_input(imp, path, &fd, err);
@@ -167,15 +169,15 @@ static int import(struct import *imp, const char *path, const json_t *config, co
         r = read_input(imp, fd, err);
     }
     if (r == 0) {
-        r = record(imp, config, name, ret_digest, err);
+        r = record(imp, config, name, ret, err);
     }
     bx_blob_tmp_done(&imp->blob);
     bx_blob_tmp_done(&imp->root);
     return r;
 }
 
-int bx_image_import(const struct bx_images *im, const char *path, const char *ref,
-                    const json_t *config, char **ret_digest, boxlite_error **err)
+int bx_image_import_row(const struct bx_images *im, const char *path, const char *ref,
+                        const json_t *config, struct bx_image_row *ret, boxlite_error **err)
 {
     struct import imp = {.im = im, .blob = BX_BLOB_TMP_INIT, .root = BX_BLOB_TMP_INIT};
     _cleanup_free_ char *name = NULL;
@@ -184,10 +186,23 @@ int bx_image_import(const struct bx_images *im, const char *path, const char *re
     if (r < 0) {
         return r;
     }
-    r = import(&imp, path, config, name, ret_digest, err);
+    r = import(&imp, path, config, name, ret, err);
     if (r < 0) {
         bx_hint_space(err);
         bx_wrap(err, "importing %s", bx_streq(path, "-") ? "standard input" : path);
     }
+    return r;
+}
+
+int bx_image_import(const struct bx_images *im, const char *path, const char *ref,
+                    const json_t *config, char **ret_digest, boxlite_error **err)
+{
+    struct bx_image_row row = {0};
+    int r = bx_image_import_row(im, path, ref, config, &row, err);
+
+    if (r == 0 && ret_digest) {
+        *ret_digest = steal_ptr(&row.digest);
+    }
+    bx_image_row_done(&row);
     return r;
 }

@@ -105,12 +105,11 @@ static void sweep_one(int dirfd, const char *name)
     }
 }
 
-/* Calls fn for each name in a folder of the home; a folder that is not there has none. */
-static void each_name(const struct bx_home *home, const char *folder,
-                      void (*fn)(int dirfd, const char *name))
+/* Calls fn for each name in a folder; a folder that is not there has none. */
+static void each_name(int parent, const char *folder, void (*fn)(int dirfd, const char *name))
 {
     _cleanup_close_ int fd =
-        openat(home->fd, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        openat(parent, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
     _cleanup_closedir_ DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     if (!dir) {
@@ -133,13 +132,22 @@ static void sweep_stale(int dirfd, const char *name)
     }
 }
 
+static void sweep_stale_inside(int dirfd, const char *name)
+{
+    if (bx_is_filename(name)) {
+        each_name(dirfd, name, sweep_stale);
+    }
+}
+
 /* The folders where small files are replaced, besides those of boxes, which go with their box. */
 static void sweep_all_stale(const struct bx_home *home)
 {
-    static const char *const folders[] = {".", "images", "images/blobs/sha256", "kernels/default"};
+    static const char *const folders[] = {".", "images", "images/blobs/sha256"};
     for (size_t i = 0; i < BX_ARRAY_SIZE(folders); i++) {
-        each_name(home, folders[i], sweep_stale);
+        each_name(home->fd, folders[i], sweep_stale);
     }
+    each_name(home->fd, "kernels",
+              sweep_stale_inside); /* each kernel's initramfs is renewed in its folder */
 }
 
 int bx_home_sweep_tmp(const struct bx_home *home, boxlite_error **err)

@@ -130,7 +130,7 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_runtime_dispatch(NULL, 0, ERR));
     REFUSED(rt is, boxlite_doctor(NULL, &report, ERR));
     REFUSED(rt is, boxlite_kernel_import(NULL, "x", NULL, NULL, ERR));
-    REFUSED(rt is, boxlite_kernel_remove(NULL, "x", ERR));
+    REFUSED(rt is, boxlite_kernel_remove(NULL, "x", 0, ERR));
     REFUSED(rt is, boxlite_kernel_list_new(NULL, &kernels, ERR));
     REFUSED(rt is, boxlite_image_import(NULL, "x", "y", NULL, &image, ERR));
     REFUSED(rt is, boxlite_image_load(NULL, "x", NULL, &images, ERR));
@@ -169,8 +169,8 @@ TEST(no_arguments)
     REFUSED(ret is, boxlite_doctor(rt, NULL, ERR));
     REFUSED(path, boxlite_kernel_import(rt, NULL, NULL, NULL, ERR));
     REFUSED(kernel, boxlite_kernel_import(rt, "x", NULL, "../x", ERR));
-    REFUSED(name, boxlite_kernel_remove(rt, NULL, ERR));
-    REFUSED(kernel, boxlite_kernel_remove(rt, "a/b", ERR));
+    REFUSED(name, boxlite_kernel_remove(rt, NULL, 0, ERR));
+    REFUSED(kernel, boxlite_kernel_remove(rt, "a/b", 0, ERR));
     REFUSED(ret is, boxlite_kernel_list_new(rt, NULL, ERR));
     REFUSED(path, boxlite_image_import(rt, NULL, "y", NULL, &image, ERR));
     REFUSED(ref, boxlite_image_import(rt, "x", NULL, NULL, &image, ERR));
@@ -355,7 +355,7 @@ TEST(images_and_kernels_that_are_not_there)
     ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_image_open(rt, "none:1", &image, ERR));
     ASSERT(*err_hint());
     ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_image_remove(rt, "none:1", 0, ERR));
-    ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_kernel_remove(rt, "none", ERR));
+    ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_kernel_remove(rt, "none", 0, ERR));
     ASSERT_FAILS(BOXLITE_E_INVALID, boxlite_image_open(rt, "No:::", &image, ERR));
     ASSERT_NULL(image);
     ASSERT_OK(boxlite_image_list_new(rt, &images, ERR));

@@ -89,6 +89,7 @@ def test_pause_holds_everything_still(vm):
     assert vm.state("p") == "paused" and "paused" in vm.ok("ls")
     before = vm.ok("logs", "p")
     assert vm.ok("logs", "p") == before
+    assert "is paused" in vm.fails("start", "p") and vm.state("p") == "paused"
     assert vm.ok("unpause", "p") == "p\n"
     wait_until(lambda: len(vm.ok("logs", "p")) > len(before), what="more output")
     assert vm.state("p") == "running"

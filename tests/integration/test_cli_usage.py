@@ -28,6 +28,8 @@ MISTAKES = [
     (["run", "--network", "host", "x"], "'host' is none of: none user", ""),
     (["run", "--engine", "xen", "x"], "'xen' is none of: auto", ""),
     (["run", "--timeout", "soon", "x"], "'soon' is not a time", "1h30m"),
+    (["run", "--timeout", "99999999999", "x"], "'99999999999' is more than 87600h", ""),
+    (["run", "--timeout", "99999999999999999999", "x"], "is more than 87600h", ""),
     (["run", "--rm=perhaps", "x"], "--rm is a switch", ""),
     (["run", "-e", "=value", "x"], "'=value' is not NAME=VALUE", ""),
     (["run", "-l", "=value", "x"], 'boxlite: label: "" is not a valid label name', ""),

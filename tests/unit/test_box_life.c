@@ -55,6 +55,56 @@ TEST(an_unknown_kernel_is_told_with_what_to_do)
     boxlite_runtime_free(rt);
 }
 
+TEST(a_kernel_that_boxes_use_is_removed_by_force_only)
+{
+    boxlite_runtime *rt = bf_runtime();
+    boxlite_box *box[5];
+    char name[8];
+    for (size_t i = 0; i < BX_ARRAY_SIZE(box); i++) {
+        (void)snprintf(name, sizeof(name), "k%zu", i);
+        box[i] = bf_box(rt, name, "true", 0);
+        if (i == 0) {
+            ASSERT_FAILS(BOXLITE_E_BUSY, boxlite_kernel_remove(rt, "default", 0, ERR));
+            ASSERT_CONTAINS(err_message(), "used by box k0");
+        }
+    }
+    ASSERT_FAILS(BOXLITE_E_BUSY, boxlite_kernel_remove(rt, "default", 0, ERR));
+    ASSERT_CONTAINS(err_message(), "used by boxes k0, k1, k2 and 2 more");
+    ASSERT_CONTAINS(err_hint(), "-f");
+    ASSERT_OK(boxlite_kernel_remove(rt, "default", 1, ERR));
+    ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_box_start(box[0], ERR));
+    ASSERT_FAILS(BOXLITE_E_NOT_FOUND, boxlite_kernel_remove(rt, "default", 1, ERR));
+    for (size_t i = 0; i < BX_ARRAY_SIZE(box); i++) {
+        boxlite_box_free(box[i]);
+    }
+    boxlite_runtime_free(rt);
+}
+
+/* What an import has put in is its result, whatever becomes of it at once. */
+TEST_FOR(an_image_is_imported_while_another_process_removes_it, 60)
+{
+    char path[600];
+    boxlite_runtime *rt = bf_runtime();
+    boxlite_image *image;
+    pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+        boxlite_runtime *other = bf_runtime();
+        for (;;) {
+            (void)boxlite_image_remove(other, "race", 1, NULL);
+        }
+    }
+    (void)snprintf(path, sizeof(path), "%s/image.tar", tmpdir());
+    for (int i = 0; i < 60; i++) {
+        ASSERT_OK(boxlite_image_import(rt, path, "race", NULL, &image, ERR));
+        ASSERT_CONTAINS(boxlite_image_digest(image), "sha256:");
+        boxlite_image_free(image);
+    }
+    ASSERT_OK(kill(pid, SIGKILL));
+    ASSERT_EQ(waitpid(pid, NULL, 0), pid);
+    boxlite_runtime_free(rt);
+}
+
 TEST(options_name_the_field_that_is_wrong)
 {
     boxlite_runtime *rt = bf_runtime();

@@ -233,12 +233,13 @@ TEST(a_small_file_that_a_crash_left_unfinished_is_swept)
     _cleanup_home_ struct bx_home *home = NULL;
     const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
     static const char *const names[] = {".tmp.old", "images/.tmp.old",
-                                        "images/blobs/sha256/.tmp.old", "kernels/default/.tmp.old"};
+                                        "images/blobs/sha256/.tmp.old", "kernels/default/.tmp.old",
+                                        "kernels/other/.tmp.old"};
 
     ASSERT_OK(bx_home_open(path, &home, ERR));
     for (const char *const *dir =
              (const char *const[]){"images", "images/blobs", "images/blobs/sha256", "kernels",
-                                   "kernels/default", NULL};
+                                   "kernels/default", "kernels/other", NULL};
          *dir; dir++) {
         ASSERT_EQ(mkdirat(home->fd, *dir, 0700), 0);
     }
