@@ -58,6 +58,8 @@ typedef struct boxlite_transfer_options boxlite_transfer_options;
 typedef struct boxlite_box boxlite_box;
 typedef struct boxlite_box_list boxlite_box_list;
 typedef struct boxlite_box_options boxlite_box_options;
+typedef struct boxlite_changes boxlite_changes;
+typedef struct boxlite_change_options boxlite_change_options;
 typedef struct boxlite_exec boxlite_exec;
 typedef struct boxlite_exec_options boxlite_exec_options;
 
@@ -660,6 +662,111 @@ BOXLITE_API int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_pat
  * is left out. A running box goes on meanwhile; a box that is not running is started for it without its
  * main command, and stopped after: BUSY if another process does so just now. */
 BOXLITE_API int boxlite_box_changes_tar(boxlite_box *box, int fd, boxlite_error **err);
+
+/* ---- Workspaces ------------------------------------------------------------------------------ */
+
+/* A workspace (boxlite_box_options_add_workspace()) is a folder of this host that a box sees and changes
+ * on its own disk only. What it saw is written down before its first start; the changes are what differs
+ * from that. docs/workspaces.md has the whole.
+ *
+ * A box that is not running is started for diff and apply as for boxlite_box_changes_tar(). */
+
+/* Which changes, and how. NULL stands for default options wherever they are taken. */
+BOXLITE_API int boxlite_change_options_new(boxlite_change_options **ret, boxlite_error **err);
+BOXLITE_API void boxlite_change_options_free(boxlite_change_options *o);
+/* Which of several workspaces: its path here or in the box. */
+BOXLITE_API int boxlite_change_options_set_workspace(boxlite_change_options *o, const char *path,
+                                                     boxlite_error **err);
+/* Only what is at or below one of these paths: relative to the workspace, or absolute here or in the box. */
+BOXLITE_API int boxlite_change_options_add_path(boxlite_change_options *o, const char *path,
+                                                boxlite_error **err);
+/* A pattern as in a .gitignore file of what to leave out; it follows those of the host's .boxliteignore. */
+BOXLITE_API int boxlite_change_options_add_exclude(boxlite_change_options *o, const char *pattern,
+                                                   boxlite_error **err);
+/* Leaves out what git ignores (the host's .gitignore files). Nothing is without git. */
+BOXLITE_API int boxlite_change_options_set_hide_git_ignored(boxlite_change_options *o, int on,
+                                                            boxlite_error **err);
+/* Lets changes through that the gate holds back: the name of a rule, a changed path, or "all". A path that
+ * was added and is itself a change is let through, too. INVALID from the call that uses it: neither. */
+BOXLITE_API int boxlite_change_options_add_allow(boxlite_change_options *o, const char *what,
+                                                 boxlite_error **err);
+/* For apply: do all but writing; and: files that both sides changed are merged as text (by git) where the
+ * changes do not meet. */
+BOXLITE_API int boxlite_change_options_set_dry_run(boxlite_change_options *o, int on,
+                                                   boxlite_error **err);
+BOXLITE_API int boxlite_change_options_set_merge(boxlite_change_options *o, int on,
+                                                 boxlite_error **err);
+
+/* How a call ended that worked. */
+#define BOXLITE_CHANGES_LISTED 0   /* nothing was written: a diff, a dry run */
+#define BOXLITE_CHANGES_APPLIED 1  /* all of them were applied */
+#define BOXLITE_CHANGES_HELD 2     /* some are held back by the gate; the others, if any, were applied */
+#define BOXLITE_CHANGES_CONFLICT 3 /* nothing was written: this host changed some of the files too */
+#define BOXLITE_CHANGES_NONE 4     /* there was nothing to apply */
+
+/* Kinds of changes. */
+#define BOXLITE_CHANGE_ADDED 1
+#define BOXLITE_CHANGE_MODIFIED 2
+#define BOXLITE_CHANGE_DELETED 3
+#define BOXLITE_CHANGE_RENAMED 4 /* without any other change */
+#define BOXLITE_CHANGE_MODE 5    /* of its mode only */
+#define BOXLITE_CHANGE_TYPE 6    /* a file became a link, say */
+
+/* What the box has changed. */
+BOXLITE_API int boxlite_box_diff(boxlite_box *box, const boxlite_change_options *options,
+                                 boxlite_changes **ret, boxlite_error **err);
+/* Brings the changes to this host's folder: all that are neither held back nor left out, or nothing at all,
+ * also after a crash at any moment. What was replaced is kept for boxlite_workspace_undo(). */
+BOXLITE_API int boxlite_box_apply(boxlite_box *box, const boxlite_change_options *options,
+                                  boxlite_changes **ret, boxlite_error **err);
+/* Makes the box forget changes: those of the options' paths, or all. It sees this host's files then. STATE:
+ * the box is running. */
+BOXLITE_API int boxlite_box_discard(boxlite_box *box, const boxlite_change_options *options,
+                                    boxlite_error **err);
+/* Takes the last apply to the folder `dir` back, which need not come from a box that still exists. CONFLICT
+ * status: files were changed since. NOT_FOUND: there is none, or its files were too large to be kept (1 GiB;
+ * the last 20 applies are). */
+BOXLITE_API int boxlite_workspace_undo(boxlite_runtime *rt, const char *dir, int dry_run,
+                                       boxlite_changes **ret, boxlite_error **err);
+
+BOXLITE_API int boxlite_changes_status(const boxlite_changes *c); /* BOXLITE_CHANGES_* */
+/* The workspace's path here. */
+BOXLITE_API const char *boxlite_changes_workspace(const boxlite_changes *c);
+BOXLITE_API size_t boxlite_changes_count(const boxlite_changes *c);
+/* Below the workspace; any bytes but NUL. */
+BOXLITE_API const char *boxlite_changes_path(const boxlite_changes *c, size_t i);
+BOXLITE_API int boxlite_changes_kind(const boxlite_changes *c, size_t i); /* BOXLITE_CHANGE_* */
+/* What it was called before, if RENAMED, else NULL. */
+BOXLITE_API const char *boxlite_changes_from(const boxlite_changes *c, size_t i);
+/* Bytes before and after; 0 for what is no file. */
+BOXLITE_API uint64_t boxlite_changes_old_size(const boxlite_changes *c, size_t i);
+BOXLITE_API uint64_t boxlite_changes_size(const boxlite_changes *c, size_t i);
+/* Permission bits before and after; 0: it was, or is, not there. */
+BOXLITE_API uint32_t boxlite_changes_old_mode(const boxlite_changes *c, size_t i);
+BOXLITE_API uint32_t boxlite_changes_mode(const boxlite_changes *c, size_t i);
+/* The rule that holds it back and why, one line, or NULL. */
+BOXLITE_API const char *boxlite_changes_held(const boxlite_changes *c, size_t i);
+/* What boxlite_change_options_add_allow() takes to let it through; NULL or "": nothing does. */
+BOXLITE_API const char *boxlite_changes_allow(const boxlite_changes *c, size_t i);
+/* Why it cannot be applied as it is: "it was changed here meanwhile", or NULL. */
+BOXLITE_API const char *boxlite_changes_conflict(const boxlite_changes *c, size_t i);
+/* After CONFLICT: lines "PATH: why". */
+BOXLITE_API size_t boxlite_changes_conflict_count(const boxlite_changes *c);
+BOXLITE_API const char *boxlite_changes_conflict_line(const boxlite_changes *c, size_t i);
+/* Changes that are not in the list: left out by patterns, by git's, because of the paths that were given. */
+BOXLITE_API size_t boxlite_changes_ignored(const boxlite_changes *c);
+BOXLITE_API size_t boxlite_changes_git_ignored(const boxlite_changes *c);
+BOXLITE_API size_t boxlite_changes_outside(const boxlite_changes *c);
+/* Lines added and removed; 0 and 0 for what is binary or no file. */
+BOXLITE_API int boxlite_changes_lines(boxlite_changes *c, size_t i, size_t *ret_added,
+                                      size_t *ret_removed, boxlite_error **err);
+/* All of it as a JSON object; valid until the next call of this function. */
+BOXLITE_API int boxlite_changes_json(boxlite_changes *c, const char **ret, boxlite_error **err);
+/* A unified diff as git writes it, of max_bytes at most: cut behind a whole file, with a line that says so.
+ * Valid until the next call of this function. */
+BOXLITE_API int boxlite_changes_text(boxlite_changes *c, size_t max_bytes, const char **ret,
+                                     boxlite_error **err);
+BOXLITE_API void boxlite_changes_free(boxlite_changes *c);
 
 #ifdef __cplusplus
 }

@@ -11,6 +11,7 @@
 #include "box/changes.h"
 #include "box/copy.h"
 #include "box/options.h"
+#include "workspace/box.h"
 
 int boxlite_box_create(boxlite_runtime *rt, const boxlite_box_options *options, boxlite_box **ret,
                        boxlite_error **err)
@@ -101,17 +102,29 @@ int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err)
     return bx_box_set_detached(box, on != 0, err);
 }
 
+/* What a workspace is must be written down before the box can change it. */
+static int prepare_start(boxlite_box *box, boxlite_error **err)
+{
+    int r = bx_ws_prepare(box, err);
+    if (r < 0) {
+        bx_wrap(err, "starting box %s", box->row.name);
+    }
+    return r;
+}
+
 int boxlite_box_start(boxlite_box *box, boxlite_error **err)
 {
     bx_need(box, err);
-    return bx_box_start(box, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_start(box, err);
 }
 
 int boxlite_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data, boxlite_error **err)
 {
     bx_need(box, err);
     bx_need(fn, err);
-    return bx_box_start_async(box, fn, data, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_start_async(box, fn, data, err);
 }
 
 int boxlite_box_stop(boxlite_box *box, uint32_t timeout_ms, boxlite_error **err)

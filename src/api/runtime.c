@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "base/log.h"
+#include "workspace/box.h"
 
 void boxlite_runtime_options_init(boxlite_runtime_options *options)
 {
@@ -53,7 +55,14 @@ int boxlite_runtime_new(const boxlite_runtime_options *options, boxlite_runtime 
     boxlite_runtime_options o;
     bx_need(ret, err);
     int r = take_options(options, &o, err);
-    return r < 0 ? r : bx_runtime_new(&o, ret, err);
+    r = r < 0 ? r : bx_runtime_new(&o, ret, err);
+    if (r == 0) { /* an apply that a crash cut off; what cannot be mended now is told, and tried again */
+        _cleanup_error_ boxlite_error *why = NULL;
+        if (bx_ws_recover(*ret, &why) < 0) {
+            bx_warn(&(*ret)->log, "workspace", "%s", boxlite_error_message(why));
+        }
+    }
+    return r;
 }
 
 void boxlite_runtime_free(boxlite_runtime *rt)

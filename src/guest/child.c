@@ -229,6 +229,7 @@ static const struct builtin {
     {"tar-out", tar_out, 1, 1, false},
     {"tar-in", tar_in, 1, 1, false},
     {"changes-out", changes_out, 2, 64, true},
+    {"changes-drop", changes_drop, 1, 64, true},
 };
 
 static const struct builtin *find_builtin(const struct spec *s, struct failure *f)

@@ -119,10 +119,15 @@ static int fill(struct raw *h, const struct tar_entry *e, struct bx_buf *pax)
     h->type = e->type;
     (void)put_octal(h->major, sizeof(h->major), e->major);
     (void)put_octal(h->minor, sizeof(h->minor), e->minor);
-    if (strlen(e->name) > sizeof(h->name)) {
+    bool long_name = strlen(e->name) > sizeof(h->name), long_link = strlen(link) > sizeof(h->link);
+    if ((long_name && !bx_utf8_valid(e->name, strlen(e->name))) ||
+        (long_link && !bx_utf8_valid(link, strlen(link)))) {
+        r = put_record(pax, "hdrcharset", "BINARY"); /* else they would have to be UTF-8 */
+    }
+    if (r == 0 && long_name) {
         r = put_record(pax, "path", e->name);
     }
-    if (r == 0 && strlen(link) > sizeof(h->link)) {
+    if (r == 0 && long_link) {
         r = put_record(pax, "linkpath", link);
     }
     if (r == 0 && !put_octal(h->uid, sizeof(h->uid), e->uid)) {

@@ -51,6 +51,8 @@ int tar_in(char *const *argv, size_t argc);
 /* changes-out UPPER MERGED|"" [PATH…]: writes what an overlay's upper folder changes, as a layer; see
  * changes_out.c. */
 int changes_out(char *const *argv, size_t argc);
+/* changes-drop UPPER [PATH…]: takes changes out of it; see changes_drop.c. */
+int changes_drop(char *const *argv, size_t argc);
 
 /* Appends a record of a pax header; the value may be any bytes. */
 int tar_put_record(struct bx_buf *pax, const char *key, const void *value, size_t size);

@@ -302,6 +302,52 @@ TEST(no_box)
     boxlite_exec_options_free(o);
 }
 
+TEST(no_changes)
+{
+    boxlite_change_options *o = NULL;
+    boxlite_changes *c = NULL;
+    const char *text = NULL;
+    size_t n;
+
+    REFUSED(ret is, boxlite_change_options_new(NULL, ERR));
+    REFUSED(o is, boxlite_change_options_set_workspace(NULL, "x", ERR));
+    REFUSED(o is, boxlite_change_options_add_path(NULL, "x", ERR));
+    REFUSED(o is, boxlite_change_options_add_exclude(NULL, "x", ERR));
+    REFUSED(o is, boxlite_change_options_set_hide_git_ignored(NULL, 1, ERR));
+    REFUSED(o is, boxlite_change_options_add_allow(NULL, "x", ERR));
+    REFUSED(o is, boxlite_change_options_set_dry_run(NULL, 1, ERR));
+    REFUSED(o is, boxlite_change_options_set_merge(NULL, 1, ERR));
+    ASSERT_OK(boxlite_change_options_new(&o, ERR));
+    REFUSED(path is, boxlite_change_options_set_workspace(o, NULL, ERR));
+    REFUSED(path is, boxlite_change_options_add_path(o, NULL, ERR));
+    REFUSED(empty, boxlite_change_options_add_path(o, "", ERR));
+    REFUSED(empty, boxlite_change_options_add_allow(o, "", ERR));
+    boxlite_change_options_free(o);
+    boxlite_change_options_free(NULL);
+    REFUSED(box is, boxlite_box_diff(NULL, NULL, &c, ERR));
+    REFUSED(box is, boxlite_box_apply(NULL, NULL, &c, ERR));
+    REFUSED(box is, boxlite_box_discard(NULL, NULL, ERR));
+    REFUSED(rt is, boxlite_workspace_undo(NULL, ".", 0, &c, ERR));
+    REFUSED(c is, boxlite_changes_lines(NULL, 0, &n, &n, ERR));
+    REFUSED(c is, boxlite_changes_json(NULL, &text, ERR));
+    REFUSED(c is, boxlite_changes_text(NULL, 1, &text, ERR));
+    ASSERT(!c && !text);
+    ASSERT_EQ(boxlite_changes_status(NULL) + boxlite_changes_kind(NULL, 0), 0);
+    ASSERT_EQ(boxlite_changes_count(NULL) + boxlite_changes_conflict_count(NULL), 0);
+    ASSERT_EQ(boxlite_changes_ignored(NULL) + boxlite_changes_git_ignored(NULL), 0);
+    ASSERT_EQ(boxlite_changes_outside(NULL), 0);
+    ASSERT_EQ(boxlite_changes_size(NULL, 0) + boxlite_changes_old_size(NULL, 0), 0);
+    ASSERT_EQ(boxlite_changes_mode(NULL, 0) + boxlite_changes_old_mode(NULL, 0), 0);
+    ASSERT_NULL(boxlite_changes_workspace(NULL));
+    ASSERT_NULL(boxlite_changes_path(NULL, 0));
+    ASSERT_NULL(boxlite_changes_from(NULL, 0));
+    ASSERT_NULL(boxlite_changes_held(NULL, 0));
+    ASSERT_NULL(boxlite_changes_allow(NULL, 0));
+    ASSERT_NULL(boxlite_changes_conflict(NULL, 0));
+    ASSERT_NULL(boxlite_changes_conflict_line(NULL, 0));
+    boxlite_changes_free(NULL);
+}
+
 TEST(no_command)
 {
     boxlite_exec_result result = {.struct_size = sizeof(result)};

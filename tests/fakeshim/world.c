@@ -216,6 +216,7 @@ static int run_builtin(const struct bx_exec_spec *spec)
     char *const *argv = spec->argv.v;
     return bx_streq(spec->builtin, "tar-in")    ? tar_in(argv, spec->argv.n)
            : bx_streq(spec->builtin, "tar-out") ? tar_out(argv, spec->argv.n)
+           : bx_streq(spec->builtin, "changes-drop") ? changes_drop(argv, spec->argv.n)
                                                 : changes_out(argv, spec->argv.n);
 }
 
