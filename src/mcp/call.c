@@ -142,6 +142,15 @@ struct mcp_call *mcp_call_find(struct mcp_server *s, const struct mcp_peer *peer
     return call;
 }
 
+struct mcp_call *mcp_call_of_peer(struct mcp_server *s, const struct mcp_peer *peer)
+{
+    struct mcp_call *call = mcp_server_calls(s)->first;
+    while (call && call->peer.number != peer->number) {
+        call = call->next;
+    }
+    return call;
+}
+
 void mcp_call_cancel(struct mcp_call *call)
 {
     _cleanup_json_ json_t *note = json_pack("{s:s}", "code", "CANCELLED");

@@ -3,11 +3,16 @@
  * http.c: the Streamable HTTP transport, by libmicrohttpd inside our own loop: one descriptor to poll, no threads.
  *
  * Each POST carries one message and is an exchange with a number, which is the message's peer. A request is answered in
- * the response of its own POST, as plain JSON (MCP allows that instead of an event stream); while it runs, the connection
- * is suspended. Notifications of progress have no place there and are dropped. The GET stream is not offered. A session
- * id is given out by initialize, only so that a client's cancellations find its own calls.
+ * the response of its own POST: as plain JSON, or, if its client takes one and there is progress to tell first, as an
+ * event stream that ends with the answer. While nothing is to be sent the connection is suspended. The GET stream is not
+ * offered. A session id is given out by initialize, only so that a client's cancellations find its own calls.
  *
- * Order of an exchange: headers checked -> body collected (bounded) -> message served -> [suspended] -> response queued.
+ * The library does not look at suspended connections, so another epoll descriptor tells when a client of the stateless era
+ * has gone, which cancels its request. In the era of initialize that means nothing (MCP, "Cancellation"): the work goes on,
+ * and where its answer should go shows when there is one.
+ *
+ * Order of an exchange: headers checked -> body collected (bounded) -> message served -> [suspended] -> response queued
+ * -> [events, suspended between them].
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "mcp/mcp.h"
 
@@ -29,12 +36,15 @@ struct exchange {
     size_t len;
     bool too_long, served, suspended, stateless;
     unsigned status; /* 0: there is no answer yet */
-    char *answer;    /* NULL: an empty body */
+    char *answer;    /* NULL: an empty body; of a stream: events that wait to be sent */
+    size_t sent;     /* of those */
     bool new_session;
+    bool takes_events, streaming, streamed; /* streamed: the last event waits or was sent */
 };
 
 struct mcp_http {
     struct MHD_Daemon *daemon;
+    int gone_fd; /* epoll: clients that have gone while their connection is suspended */
     struct mcp_server *server;
     const char *token;
     bool loopback;
@@ -100,23 +110,126 @@ static unsigned status_of(const json_t *message, bool stateless)
     }
 }
 
+/* ---- Suspending */
+
+static int socket_of(const struct exchange *x)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void suspend(struct exchange *x)
+{
+    struct epoll_event watch = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = x};
+    x->suspended = true;
+    if (x->stateless) {
+        (void)epoll_ctl(x->http->gone_fd, EPOLL_CTL_ADD, socket_of(x), &watch);
+    }
+    MHD_suspend_connection(x->connection);
+}
+
+static void resume(struct exchange *x)
+{
+    if (x->suspended) {
+        x->suspended = false;
+        if (x->stateless) {
+            (void)epoll_ctl(x->http->gone_fd, EPOLL_CTL_DEL, socket_of(x), NULL);
+        }
+        MHD_resume_connection(x->connection);
+    }
+}
+
+static void client_gone(struct exchange *x)
+{
+    struct mcp_call *call = mcp_call_of_peer(x->http->server, &x->peer);
+    if (call) {
+        mcp_call_cancel(call);
+    }
+    x->status = x->status ? x->status : MHD_HTTP_SERVICE_UNAVAILABLE; /* nobody reads it: the library finds the end */
+    x->streamed = true;
+    resume(x);
+}
+
+static void look_for_gone(struct mcp_http *h)
+{
+    struct epoll_event events[16];
+    int n = epoll_wait(h->gone_fd, events, BX_ARRAY_SIZE(events), 0);
+    for (int i = 0; i < n; i++) {
+        client_gone(events[i].data.ptr);
+    }
+}
+
+/* ---- Event streams */
+
+static ssize_t read_events(void *data, uint64_t at, char *buf, size_t max)
+{
+    struct exchange *x = data;
+    size_t n = x->answer ? strlen(x->answer) - x->sent : 0;
+
+    (void)at;
+    if (n == 0) {
+        if (x->streamed) {
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        }
+        suspend(x);
+        return 0;
+    }
+    n = n < max ? n : max;
+    memcpy(buf, x->answer + x->sent, n);
+    x->sent += n;
+    return (ssize_t)n;
+}
+
+static enum MHD_Result respond_events(struct exchange *x)
+{
+    struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 65536, read_events, x, NULL);
+    enum MHD_Result done;
+
+    if (!r) {
+        return MHD_NO;
+    }
+    MHD_add_response_header(r, "Content-Type", "text/event-stream");
+    MHD_add_response_header(r, "Cache-Control", "no-cache");
+    done = MHD_queue_response(x->connection, MHD_HTTP_OK, r);
+    MHD_destroy_response(r);
+    return done;
+}
+
+static void add_event(struct exchange *x, const json_t *message)
+{
+    _cleanup_free_ char *text = json_dumps(message, JSON_COMPACT);
+    char *all = text ? mcp_printf("%sevent: message\ndata: %s\n\n", x->answer ? x->answer + x->sent : "", text) : NULL;
+
+    if (all) {
+        free(x->answer);
+        x->answer = all;
+        x->sent = 0;
+    }
+}
+
 void mcp_http_send(void *data, const struct mcp_peer *peer, const json_t *message)
 {
     struct mcp_http *h = data;
     struct exchange *x = h->first;
+    bool last = !json_object_get(message, "method");
 
     while (x && x->peer.number != peer->number) {
         x = x->next;
     }
-    if (!x || x->status != 0 || json_object_get(message, "method")) {
-        return; /* the client has gone, or it is a notification */
+    if (!x || x->status != 0 || (!last && !x->takes_events)) {
+        return; /* the client has gone, or takes no notifications */
     }
-    x->answer = json_dumps(message, JSON_COMPACT);
-    x->status = x->answer ? status_of(message, x->stateless) : MHD_HTTP_INTERNAL_SERVER_ERROR;
-    if (x->suspended) {
-        x->suspended = false;
-        MHD_resume_connection(x->connection);
+    x->streaming |= !last;
+    if (x->streaming) {
+        add_event(x, message);
+        x->streamed = last;
+    } else {
+        x->answer = json_dumps(message, JSON_COMPACT);
     }
+    if (last) {
+        x->status = !x->answer ? MHD_HTTP_INTERNAL_SERVER_ERROR : x->streaming ? MHD_HTTP_OK : status_of(message, x->stateless);
+    }
+    resume(x);
 }
 
 /* ---- What may come in */
@@ -219,7 +332,7 @@ static void take_body(struct exchange *x, const char *data, size_t n)
 
 static struct exchange *exchange_new(struct mcp_http *h, struct MHD_Connection *c)
 {
-    const char *session = header(c, "Mcp-Session-Id");
+    const char *session = header(c, "Mcp-Session-Id"), *accept = header(c, "Accept");
     struct exchange *x = calloc(1, sizeof(*x));
     unsigned char random[16];
 
@@ -227,7 +340,8 @@ static struct exchange *exchange_new(struct mcp_http *h, struct MHD_Connection *
         free(x);
         return NULL;
     }
-    *x = (struct exchange){.http = h, .connection = c, .next = h->first, .peer = {.number = ++h->serial}};
+    *x = (struct exchange){.http = h, .connection = c, .next = h->first, .peer = {.number = ++h->serial},
+                           .takes_events = accept && strstr(accept, "text/event-stream")};
     if (session) {
         snprintf(x->peer.session, sizeof(x->peer.session), "%s", session);
     } else { /* of its own: nobody else's cancellation can mean it */
@@ -266,9 +380,11 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *c, const ch
     if (!x->served) {
         serve(x);
     }
+    if (x->streaming) {
+        return respond_events(x);
+    }
     if (x->status == 0) {
-        x->suspended = true;
-        MHD_suspend_connection(c);
+        suspend(x);
         return MHD_YES;
     }
     return respond(c, x->too_long ? MHD_HTTP_CONTENT_TOO_LARGE : x->status, x->answer,
@@ -347,9 +463,12 @@ int mcp_http_new(const struct mcp_options *options, struct mcp_http **ret)
                                  port, NULL, NULL, on_request, h, MHD_OPTION_SOCK_ADDR, &address,
                                  MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, 128u,
                                  MHD_OPTION_CONNECTION_TIMEOUT, 60u, MHD_OPTION_END);
-    if (!h->daemon) {
+    h->gone_fd = h->daemon ? epoll_create1(EPOLL_CLOEXEC) : -1;
+    if (h->gone_fd < 0) {
+        int r = errno;
+        MHD_stop_daemon(h->daemon);
         free(h);
-        return complain(strerror(errno), options->http);
+        return complain(strerror(r), options->http);
     }
     info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
     fprintf(stderr, "boxlite-mcp-server: listening on http://%s%s%s:%u/mcp\n", strchr(host, ':') ? "[" : "", host,
@@ -369,13 +488,12 @@ void mcp_http_free(struct mcp_http *h)
         return;
     }
     for (struct exchange *x = h->first; x; x = x->next) { /* the daemon cannot end with suspended ones */
-        if (x->suspended) {
-            x->suspended = false;
-            x->status = MHD_HTTP_SERVICE_UNAVAILABLE;
-            MHD_resume_connection(x->connection);
-        }
+        x->status = x->status ? x->status : MHD_HTTP_SERVICE_UNAVAILABLE;
+        x->streamed = true;
+        resume(x);
     }
     MHD_stop_daemon(h->daemon);
+    close(h->gone_fd);
     free(h);
 }
 
@@ -391,7 +509,13 @@ int mcp_http_wait_ms(const struct mcp_http *h)
     return MHD_get_timeout(h->daemon, &ms) == MHD_YES ? (int)(ms < 60000 ? ms : 60000) : -1;
 }
 
+int mcp_http_gone_fd(const struct mcp_http *h)
+{
+    return h->gone_fd;
+}
+
 void mcp_http_run(struct mcp_http *h)
 {
+    look_for_gone(h);
     (void)MHD_run(h->daemon);
 }

@@ -42,7 +42,7 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-enum { P_IN, P_OUT, P_LIB, P_SIGNAL, P_HTTP, P_COUNT };
+enum { P_IN, P_OUT, P_LIB, P_SIGNAL, P_HTTP, P_GONE, P_COUNT };
 
 struct process {
     struct mcp_server *server;
@@ -126,6 +126,7 @@ static int open_http(struct process *me, const struct mcp_options *options)
     }
     mcp_http_attach(me->http, me->server);
     me->p[P_HTTP] = (struct pollfd){.fd = mcp_http_fd(me->http), .events = POLLIN};
+    me->p[P_GONE] = (struct pollfd){.fd = mcp_http_gone_fd(me->http), .events = POLLIN};
     return 0;
 }
 

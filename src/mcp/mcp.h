@@ -120,6 +120,7 @@ int mcp_http_new(const struct mcp_options *options, struct mcp_http **ret);
 void mcp_http_attach(struct mcp_http *h, struct mcp_server *s);
 void mcp_http_free(struct mcp_http *h);
 int mcp_http_fd(const struct mcp_http *h);
+int mcp_http_gone_fd(const struct mcp_http *h); /* to be waited for as well */
 int mcp_http_wait_ms(const struct mcp_http *h); /* -1: no limit */
 void mcp_http_run(struct mcp_http *h);
 void mcp_http_send(void *data, const struct mcp_peer *peer, const json_t *message);
@@ -268,6 +269,8 @@ struct mcp_call {
 void mcp_call_begin(struct mcp_server *s, const struct mcp_peer *peer, const struct mcp_message *m);
 /* The running call of that session with that id, or NULL. */
 struct mcp_call *mcp_call_find(struct mcp_server *s, const struct mcp_peer *peer, const json_t *id);
+/* The running call of that exchange, or NULL. */
+struct mcp_call *mcp_call_of_peer(struct mcp_server *s, const struct mcp_peer *peer);
 /* Ends its work and frees it; no answer is sent. */
 void mcp_call_cancel(struct mcp_call *call);
 /* Answers with a result object (taken) and frees the call. */
