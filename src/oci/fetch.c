@@ -159,16 +159,28 @@ static int take_rest(struct partial *p, boxlite_error **err)
 
 /* ---- what comes */
 
+struct incoming {
+    struct partial *p;
+    bool begun,
+        misplaced; /* the first bytes have come; they were from another place than asked for */
+};
+
 /* Before the first bytes of an answer: whether they are the ones that were asked for. */
-static int check_head(struct partial *p, const struct bx_http_response *head, boxlite_error **err)
+static int check_head(struct incoming *in, const struct bx_http_response *head, boxlite_error **err)
 {
+    struct partial *p = in->p;
+
     if (p->have > 0 && (head->status == 200 || head->range_start != p->have)) {
         int r = start_over(p, err);
-        if (r < 0 || head->status != 200) {
-            return r < 0 ? r
-                         : bx_fail(err, BOXLITE_E_NETWORK,
-                                   "the registry sent other bytes than were asked for");
+        if (r < 0) {
+            return r;
         }
+        in->misplaced = head->status != 200;
+    } else {
+        in->misplaced = head->status == 206 && head->range_start != p->have;
+    }
+    if (in->misplaced) {
+        return bx_fail(err, BOXLITE_E_NETWORK, "the registry sent other bytes than were asked for");
     }
     if (head->length != UINT64_MAX && p->have + head->length != p->f->blob->size) {
         return bx_fail(
@@ -178,17 +190,12 @@ static int check_head(struct partial *p, const struct bx_http_response *head, bo
     return 0;
 }
 
-struct incoming {
-    struct partial *p;
-    bool begun;
-};
-
 static int take(void *data, const struct bx_http_response *head, const void *bytes, size_t n,
                 boxlite_error **err)
 {
     struct incoming *in = data;
     struct partial *p = in->p;
-    int r = in->begun ? 0 : check_head(p, head, err);
+    int r = in->begun ? 0 : check_head(in, head, err);
 
     in->begun = true;
     if (r < 0) {
@@ -234,7 +241,7 @@ static int get_once(struct partial *p, struct bx_http *h, const char *path,
                                                                      .path = path};
     int r = bx_registry_call(p->f->registry, h, &call, resp, err);
 
-    *failure = call.failure;
+    *failure = in.misplaced ? BX_HTTP_TRANSIENT : call.failure;
     if (r < 0 && resp->status == 416) { /* what is there already is not what the registry has */
         *failure = BX_HTTP_TRANSIENT;
         if (start_over(p, NULL) < 0) {

@@ -248,7 +248,7 @@ static void *fetch_layers(void *data)
         if (r == 0) {
             mark(p, i);
         } else {
-            bx_wrap(&err, "layer %zu (%s)", i + 1, f.blob->digest);
+            bx_wrap(&err, "layer %zu (%.12s)", i + 1, f.blob->digest + strlen("sha256:"));
         }
     }
     if (r < 0) {

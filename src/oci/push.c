@@ -210,7 +210,7 @@ static void *push_blobs(void *data)
     while (r == 0 && take_next(p, &u)) {
         r = push_blob(&u, h, &err);
         if (r < 0) {
-            bx_wrap(&err, "%s %s", u.kind, u.blob->digest);
+            bx_wrap(&err, "%s %.12s", u.kind, u.blob->digest + strlen("sha256:"));
         }
     }
     if (r < 0) {
