@@ -43,11 +43,6 @@ static int check_host(const boxlite_runtime *rt, const boxlite_box_options *o, b
     if (r < 0) {
         return r;
     }
-    if (o->mounts.n > 0) {
-        bx_fail(err, BOXLITE_E_UNSUPPORTED, "volume: this version cannot share host folders");
-        bx_hint(err, "copy files in and out instead (boxlite cp)");
-        return BOXLITE_E_UNSUPPORTED;
-    }
     return bx_mounts_check(&o->mounts, rt->home->path, err);
 }
 

@@ -8,6 +8,7 @@
  *   shim_life     the state machine: boot, run, stop, end; owns the engine
  *   shim_files    the box's folder: lock, markers, exit.json, removal
  *   shim_boot     what a VM is started with
+ *   shim_share    shared folders: their server, and the bytes between it and the guest
  *   shim_console  the guest console: its file, its tail, the panic in it
  *   shim_agent    link 1: messages from and to the agent
  *   shim_exec     commands: their numbers, states, results, who owns them
@@ -58,6 +59,7 @@ struct bx_shim_world {
                        struct bx_passt_net *ret_net, boxlite_error **err);
     void (*passt_free)(struct bx_passt *p);
     int (*rootfs_check)(int fd, const char *what, boxlite_error **err);
+    const char *share_program;                 /* NULL: beside this program */
     void (*running)(const struct bx_log *log); /* nothing more will be started; may be NULL */
     uint64_t spool_max;
     uint32_t boot_quiet_ms; /* a boot without any sign of life for so long has failed */
@@ -91,6 +93,7 @@ enum bx_shim_stop {
     BX_STOP_KILL,     /* the engine is killed */
 };
 
+struct bx_shim_share;
 struct bx_shim_exec;
 struct bx_shim_client;
 struct bx_shim_reader;
@@ -140,6 +143,7 @@ struct bx_shim {
     struct bx_vmm *vm;
     struct bx_passt *passt;
     struct bx_passt_net net;
+    struct bx_shim_share *share; /* NULL: the box shares nothing */
     bool have_net;
     struct bx_shim_console console;
 

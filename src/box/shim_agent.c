@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "box/shim.h"
+#include "box/shim_share.h"
 
 #define ERROR_TEXT_MAX 500u
 
@@ -150,6 +151,10 @@ static struct bx_shim_exec *stream_exec(struct bx_shim *s, uint32_t channel)
 
 static void on_bytes(void *data, uint32_t channel, const uint8_t *p, size_t len)
 {
+    if (channel == BX_CHANNEL_SHARE_REQUEST) {
+        bx_shim_share_bytes(data, p, len);
+        return;
+    }
     struct bx_shim_exec *e = stream_exec(data, channel);
     uint32_t stream = BX_CHANNEL_STREAM(channel);
     /* Bytes on an input channel get no credit back: a guest can send one window of them, to
@@ -170,6 +175,10 @@ static void on_eof(void *data, uint32_t channel)
 
 static void on_writable(void *data, uint32_t channel)
 {
+    if (channel == BX_CHANNEL_SHARE_ANSWER) {
+        bx_shim_share_writable(data);
+        return;
+    }
     struct bx_shim_exec *e = stream_exec(data, channel);
     if (e && BX_CHANNEL_STREAM(channel) == BX_STREAM_IN) {
         bx_shim_exec_in_writable(e);
@@ -191,6 +200,7 @@ static void on_hello(void *data)
     struct bx_shim *s = data;
     bx_shim_alive(s);
     int r = bx_shim_configure_msg(s, &s->msg);
+    r = r < 0 ? r : bx_shim_share_open(s);
     _cleanup_error_ boxlite_error *err = NULL;
     if (r < 0) {
         bx_fail_errno(&err, BOXLITE_E_INTERNAL, r, "writing the guest's configuration");

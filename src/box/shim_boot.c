@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/timeutil.h"
 #include "box/shim.h"
+#include "box/shim_share.h"
 
 /* ---- files */
 
@@ -178,7 +179,7 @@ int bx_shim_boot(struct bx_shim *s, const struct bx_vmm_events *events, int *ret
     _cleanup_(parts_done) struct parts p = {-1, -1, -1, -1, -1, -1, NULL, NULL, NULL};
     int r;
     if ((r = choose_engine(s, err)) < 0 || (r = prepare(s, &p, err)) < 0 ||
-        (r = start_network(s, &p.net, err)) < 0) {
+        (r = start_network(s, &p.net, err)) < 0 || (r = bx_shim_share_start(s, err)) < 0) {
         return r;
     }
     const struct bx_vmm_disk disks[] = {{.fd = p.rootfs, .read_only = true}, {.fd = p.upper}};
@@ -251,7 +252,8 @@ int bx_shim_configure_msg(const struct bx_shim *s, struct bx_buf *msg)
         (r = bx_msg_str(msg, BX_T_UPPER_DEV, "/dev/vdb")) < 0 ||
         (r = bx_msg_str(msg, BX_T_UPPER_TYPE, "ext4")) < 0 ||
         (r = bx_msg_str(msg, BX_T_HOSTNAME, s->config.hostname)) < 0 ||
-        (r = bx_msg_u64(msg, BX_T_CLOCK_NS, bx_now_real())) < 0 || (r = put_files(s, msg)) < 0) {
+        (r = bx_msg_u64(msg, BX_T_CLOCK_NS, bx_now_real())) < 0 || (r = put_files(s, msg)) < 0 ||
+        (r = bx_shim_share_configure(s, msg)) < 0) {
         return r;
     }
     if (!s->have_net) {

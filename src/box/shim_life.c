@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "base/timeutil.h"
 #include "box/shim.h"
+#include "box/shim_share.h"
 #include "box/shimproc.h"
 
 #define TIMEOUT_GRACE_MS 2000 /* for a command to go after the box's time-out has killed it */
@@ -409,6 +410,7 @@ static void finish(void *data)
         s->engine->free(steal_ptr(&s->vm));
     }
     s->world.passt_free(steal_ptr(&s->passt));
+    bx_shim_share_stop(s);
     bx_shim_agent_close(s);
     bx_source_set_deadline(s->timeout, BX_NEVER);
     bx_shim_execs_lost(s);
@@ -575,6 +577,7 @@ void bx_shim_free(struct bx_shim *s)
         s->engine->free(steal_ptr(&s->vm));
     }
     s->world.passt_free(steal_ptr(&s->passt));
+    bx_shim_share_stop(s);
     bx_shim_agent_close(s);
     bx_shim_clients_close(s);
     bx_shim_unlisten(s);

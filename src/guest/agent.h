@@ -20,6 +20,7 @@
 #include "wire/conn_io.h"
 
 struct exec;
+struct shares;
 
 struct container {
     pid_t pid;  /* its init, or 0 */
@@ -41,7 +42,13 @@ struct agent {
     int late_pid; /* pidfd of that process */
     struct bx_source *late_source;
     struct bx_source *late_timer;
+    bool configuring; /* the container is being set up */
     bool configured;
+    bool stopping;
+    int report; /* the container's init tells how that went */
+    struct bx_source *report_source;
+    struct bx_source *deadline; /* of the set-up, of the shutdown */
+    struct shares *shares;      /* NULL: none */
     char *hostname;
     struct exec *execs; /* running */
     size_t nexecs;

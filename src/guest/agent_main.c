@@ -27,6 +27,7 @@
 #include "guest/power.h"
 #include "guest/pressure.h"
 #include "guest/rootfs.h"
+#include "guest/share.h"
 #include "guest/stats.h"
 #include "wire/proto.h"
 
@@ -35,6 +36,7 @@
 /* Loading a module holds the processor for tens of milliseconds under emulation, whatever the loader's priority: the
  * first command goes first. */
 #define LATE_MODULES (2 * BX_SEC)
+#define SHUTDOWN_MS 4000
 #define MSG_SMALL 65536
 
 void agent_say(const char *fmt, ...)
@@ -102,14 +104,61 @@ static void send_ready(struct agent *a)
 
 static void on_container_end(void *data, uint32_t events)
 {
-    agent_fatal(data, 0, "the container's init has ended");
+    struct agent *a = data;
+    if (a->stopping) {
+        power_shutdown(a);
+    }
+    if (!a->configuring) { /* while it is being set up it has told why, or the end of its pipe does */
+        agent_fatal(a, 0, "the container's init has ended");
+    }
+    bx_source_free(steal_ptr(&a->container_source));
+}
+
+static void on_deadline(void *data)
+{
+    struct agent *a = data;
+    if (a->stopping) {
+        power_shutdown(a);
+    }
+    agent_fatal(a, ETIMEDOUT, "setting the container up: %s", strerror(ETIMEDOUT));
+}
+
+/* The container stands, or does not. */
+static void on_report(void *data, uint32_t events)
+{
+    struct agent *a = data;
+    struct failure f = {0};
+    int r = container_finish(a, a->report, &f);
+    bx_source_free(steal_ptr(&a->report_source));
+    bx_close(&a->report);
+    if (r < 0) {
+        agent_fatal(a, r, "%s", f.text);
+    }
+    bx_source_set_deadline(a->deadline, BX_NEVER);
+    a->configuring = false;
+    a->configured = true;
+    pressure_watch(a);
+    send_ready(a);
+    if (a->late_timer) {
+        bx_source_set_deadline(a->late_timer, bx_now_mono() + LATE_MODULES);
+    }
+}
+
+static int watch_container(struct agent *a)
+{
+    int r = bx_loop_add_fd(a->loop, a->container.pidfd, EPOLLIN, on_container_end, a,
+                           &a->container_source);
+    r = r < 0 ? r : bx_loop_add_fd(a->loop, a->report, EPOLLIN, on_report, a, &a->report_source);
+    return r < 0 ? r
+                 : bx_loop_add_timer(a->loop, bx_deadline_ms(CONTAINER_SETUP_MS), on_deadline, a,
+                                     &a->deadline);
 }
 
 static int on_configure(struct agent *a, const struct bx_msg *msg)
 {
     _cleanup_config_ struct config cfg = {0};
     struct failure f = {0};
-    if (a->configured) {
+    if (a->configured || a->configuring) {
         return -EPROTO;
     }
     int r = config_parse(msg, &cfg);
@@ -122,20 +171,14 @@ static int on_configure(struct agent *a, const struct bx_msg *msg)
     }
     r = rootfs_mount(&cfg, &f);
     r = r < 0 ? r : net_setup(&cfg, &f);
-    r = r < 0 ? r : container_start(a, &cfg, &f);
-    r = r < 0 ? r
-              : bx_loop_add_fd(a->loop, a->container.pidfd, EPOLLIN, on_container_end, a,
-                               &a->container_source);
+    r = r < 0 ? r : share_mount_all(a, &cfg, &f);
+    r = r < 0 ? r : container_start(a, &cfg, &a->report, &f);
+    r = r < 0 ? r : watch_container(a);
     if (r < 0) {
         agent_fatal(a, r, "%s", f.errnum ? f.text : strerror(-r));
     }
     a->hostname = steal_ptr(&cfg.hostname);
-    a->configured = true;
-    pressure_watch(a);
-    send_ready(a);
-    if (a->late_timer) {
-        bx_source_set_deadline(a->late_timer, bx_now_mono() + LATE_MODULES);
-    }
+    a->configuring = true;
     return 0;
 }
 
@@ -189,9 +232,17 @@ static int on_clock(struct agent *a, const struct bx_msg *msg)
     return 0;
 }
 
+/* With shared folders the loop goes on until the container is gone: its processes end only when the host
+ * has answered what they asked, and what they have written by way of memory is written out then. */
 static int on_shutdown(struct agent *a, const struct bx_msg *msg)
 {
-    power_shutdown(a);
+    if (!a->shares || !a->configured) {
+        power_shutdown(a);
+    }
+    a->stopping = true;
+    (void)bx_pidfd_signal(a->container.pidfd, SIGKILL);
+    bx_source_set_deadline(a->deadline, bx_deadline_ms(SHUTDOWN_MS));
+    return 0;
 }
 
 static int answer(struct agent *a, const struct bx_msg *msg, uint16_t type)
@@ -244,22 +295,36 @@ static int on_msg(void *data, const struct bx_msg *msg)
 
 static void on_bytes(void *data, uint32_t channel, const uint8_t *p, size_t len)
 {
-    exec_bytes(data, channel, p, len);
+    if (channel == BX_CHANNEL_SHARE_ANSWER) {
+        share_bytes(data, p, len);
+    } else {
+        exec_bytes(data, channel, p, len);
+    }
 }
 
 static void on_eof(void *data, uint32_t channel)
 {
-    exec_eof(data, channel);
+    if (channel == BX_CHANNEL_SHARE_ANSWER) {
+        share_eof(data);
+    } else {
+        exec_eof(data, channel);
+    }
 }
 
 static void on_writable(void *data, uint32_t channel)
 {
-    exec_writable(data, channel);
+    if (channel == BX_CHANNEL_SHARE_REQUEST) {
+        share_writable(data);
+    } else {
+        exec_writable(data, channel);
+    }
 }
 
 static void on_reset(void *data, uint32_t channel)
 {
-    exec_reset(data, channel);
+    if (channel != BX_CHANNEL_SHARE_REQUEST) {
+        exec_reset(data, channel);
+    }
 }
 
 static const struct bx_conn_ops conn_ops = {
@@ -333,6 +398,7 @@ int main(void)
     static struct agent agent = {
         .container = {.pidfd = -1, .ptsfd = -1, .boxfd = -1},
         .late_go = -1,
+        .report = -1,
         .late_pid = -1,
         .msg = BX_BUF_INIT(MSG_SMALL),
     };

@@ -111,14 +111,29 @@ static void load_module(int dirfd, const char *name)
     (void)unlinkat(dirfd, name, 0); /* its memory is the guest's */
 }
 
-void boot_modules(int dirfd, char stage)
+typedef bool (*pick_fn)(const char *file, const void *what);
+
+static bool of_stage(const char *file, const void *what)
+{
+    return file[0] == *(const char *)what;
+}
+
+/* "NNN-NAME.ko" */
+static bool of_name(const char *file, const void *what)
+{
+    const char *dash = strchr(file, '-');
+    size_t n = strlen(what);
+    return dash && strncmp(dash + 1, what, n) == 0 && bx_streq(dash + 1 + n, ".ko");
+}
+
+static void load_picked(int dirfd, pick_fn pick, const void *what)
 {
     char path[64];
     struct dirent **names;
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", dirfd);
     int n = scandir(path, &names, is_module, alphasort);
     for (int i = 0; i < n; i++) {
-        if (names[i]->d_name[0] == stage) {
+        if (pick(names[i]->d_name, what)) {
             load_module(dirfd, names[i]->d_name);
         }
         free(names[i]);
@@ -126,6 +141,16 @@ void boot_modules(int dirfd, char stage)
     if (n >= 0) {
         free(names);
     }
+}
+
+void boot_modules(int dirfd, char stage)
+{
+    load_picked(dirfd, of_stage, &stage);
+}
+
+void boot_module(int dirfd, const char *name)
+{
+    load_picked(dirfd, of_name, name);
 }
 
 int boot_modules_later(int dirfd, int *ret_go)

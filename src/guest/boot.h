@@ -18,6 +18,8 @@ int boot_mounts(struct failure *f);
 #define BOOT_ROOT '0'
 #define BOOT_NET '1'
 #define BOOT_LATER '2'
+/* Loads one module, whatever its stage, if it is there and not loaded. */
+void boot_module(int dirfd, const char *name);
 void boot_modules(int dirfd, char stage);
 /* Forks a process of low priority that loads the stages NET and LATER once *ret_go is closed. It must be made before the
  * container is, or it would land there. Its pidfd, or -errno. */

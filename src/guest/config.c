@@ -24,6 +24,7 @@ static const struct string_field string_fields[] = {
     {BX_T_HOSTNAME, offsetof(struct config, hostname)},
     {BX_T_NET_ADDR, offsetof(struct config, net_addr)},
     {BX_T_NET_GATEWAY, offsetof(struct config, net_gateway)},
+    {BX_T_USER, offsetof(struct config, user)},
 };
 
 static int parse_file(const struct bx_field *f, struct config *cfg)
@@ -49,6 +50,19 @@ static int parse_file(const struct bx_field *f, struct config *cfg)
     return 0;
 }
 
+static int parse_mount(const struct bx_field *f, struct config *cfg)
+{
+    if (f->len < 3 || f->data[1] != '/' || memchr(f->data + 1, 0, f->len - 1) ||
+        cfg->nmounts >= CONFIG_MOUNTS_MAX) {
+        return -EPROTO;
+    }
+    struct config_mount *m = &cfg->mounts[cfg->nmounts];
+    m->flags = f->data[0];
+    m->guest = strndup((const char *)f->data + 1, f->len - 1);
+    cfg->nmounts += m->guest != NULL;
+    return m->guest ? 0 : -ENOMEM;
+}
+
 static int parse_string(const struct bx_field *f, struct config *cfg)
 {
     for (size_t i = 0; i < BX_ARRAY_SIZE(string_fields); i++) {
@@ -72,6 +86,9 @@ int config_parse(const struct bx_msg *msg, struct config *cfg)
         switch (f.tag) {
         case BX_T_FILE:
             r = parse_file(&f, cfg);
+            break;
+        case BX_T_MOUNT:
+            r = parse_mount(&f, cfg);
             break;
         case BX_T_CLOCK_NS:
             r = bx_field_u64(&f, INT64_MAX, &cfg->clock_ns);
@@ -102,5 +119,8 @@ void config_done(struct config *cfg)
         free(cfg->files[i].data);
     }
     free(cfg->files);
+    for (size_t i = 0; i < cfg->nmounts; i++) {
+        free(cfg->mounts[i].guest);
+    }
     *cfg = (struct config){0};
 }

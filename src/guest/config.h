@@ -17,6 +17,13 @@ struct config_file {
     size_t len;
 };
 
+#define CONFIG_MOUNTS_MAX 128
+
+struct config_mount {
+    unsigned flags; /* BX_MOUNT_* */
+    char *guest;    /* absolute */
+};
+
 struct config {
     char *root_dev;
     char *root_type;
@@ -29,6 +36,9 @@ struct config {
     uint64_t net_mtu; /* 0: the device's */
     struct config_file *files;
     size_t nfiles;
+    struct config_mount mounts[CONFIG_MOUNTS_MAX];
+    size_t nmounts;
+    char *user; /* whose the workspaces are; NULL: root */
 };
 
 /* 0, -EPROTO, -ENOMEM. On failure cfg still has to be released. */

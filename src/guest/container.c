@@ -30,7 +30,6 @@
 #include "guest/container.h"
 #include "guest/openat2.h"
 
-#define SETUP_MS 20000
 #define NAMESPACES (CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWCGROUP)
 
 static _Noreturn void init_loop(void)
@@ -91,13 +90,9 @@ static int spawn_init(struct container *c, const struct config *cfg, int report,
     return 0;
 }
 
-static int wait_report(int fd, struct failure *f)
+static int read_report(int fd, struct failure *f)
 {
     struct failure got = {0};
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    if (poll(&p, 1, SETUP_MS) <= 0) {
-        return failure_set(f, ETIMEDOUT, "setting the container up");
-    }
     if (bx_read_full(fd, &got, sizeof(got)) != (ssize_t)sizeof(got)) {
         return failure_say(f, EIO, "setting the container up: its init died");
     }
@@ -117,7 +112,7 @@ static int open_pts(const struct container *c)
     return root < 0 ? -errno : open_in_root(root, "dev/pts", O_RDONLY | O_DIRECTORY, 0);
 }
 
-int container_start(struct agent *a, const struct config *cfg, struct failure *f)
+int container_start(struct agent *a, const struct config *cfg, int *ret_report, struct failure *f)
 {
     struct container *c = &a->container;
     _cleanup_close_ int read_end = -1;
@@ -136,8 +131,14 @@ int container_start(struct agent *a, const struct config *cfg, struct failure *f
     if (r < 0) {
         return r;
     }
-    bx_close(&write_end);
-    r = wait_report(read_end, f);
+    *ret_report = steal_fd(&read_end);
+    return 0;
+}
+
+int container_finish(struct agent *a, int report, struct failure *f)
+{
+    struct container *c = &a->container;
+    int r = read_report(report, f);
     r = r < 0 ? r : cgroup_settle_init(c, f);
     if (r < 0) {
         return r;

@@ -23,6 +23,7 @@
 #include "base/io.h"
 #include "guest/container.h"
 #include "guest/rootfs.h"
+#include "guest/share.h"
 
 /* From <linux/mount.h>, which cannot share a file with <sys/mount.h> in every libc. */
 #ifndef OPEN_TREE_CLONE
@@ -209,7 +210,9 @@ int container_setup(const struct config *cfg, struct failure *f)
 {
     int fds[BX_ARRAY_SIZE(nodes)];
     (void)umask(0);
+    struct share_trees trees;
     int r = clone_nodes(fds, f);
+    r = r < 0 ? r : share_take(cfg, &trees, f);
     r = r < 0 ? r : change_root(f);
     r = r < 0 ? r : mount_rows_all(f);
     r = r < 0 ? r : place_nodes(fds, f);
@@ -222,6 +225,7 @@ int container_setup(const struct config *cfg, struct failure *f)
     for (size_t i = 0; r == 0 && i < cfg->nfiles; i++) {
         r = write_file(&cfg->files[i], f);
     }
+    r = r < 0 ? r : share_place(cfg, &trees, f);
     if (r == 0 && cfg->hostname && sethostname(cfg->hostname, strlen(cfg->hostname)) < 0) {
         r = failure_set(f, errno, "setting the host name");
     }

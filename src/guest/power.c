@@ -14,6 +14,7 @@
 #include "guest/container.h"
 #include "guest/power.h"
 #include "guest/rootfs.h"
+#include "guest/share.h"
 
 #define KILL_MS 2000
 
@@ -29,6 +30,7 @@ _Noreturn void power_off(void)
 
 _Noreturn void power_shutdown(struct agent *a)
 {
+    share_abort(a); /* nobody carries any more: what waits for the host would never end */
     container_kill(&a->container, bx_deadline_ms(KILL_MS));
     rootfs_unmount();
     power_off();

@@ -20,6 +20,15 @@
 #define BX_CHANNEL_STREAM(channel) ((channel)&3u)
 enum { BX_STREAM_IN = 0, BX_STREAM_OUT = 1, BX_STREAM_ERR = 2 };
 
+/* Shared folders: the guest kernel's FUSE requests (agent to shim) and their answers, opened by a CONFIGURE
+ * with MOUNT. Records: u32 number of the mount, then a FUSE message, whose first u32 is its length. */
+#define BX_CHANNEL_SHARE_REQUEST BX_CHANNEL(0, 1)
+#define BX_CHANNEL_SHARE_ANSWER BX_CHANNEL(0, 2)
+/* Not a mount: u32 16, u32 1, u32 uid, u32 gid: who owns what is in workspaces. */
+#define BX_SHARE_CONTROL_NUMBER UINT32_MAX
+#define BX_SHARE_CONTROL_OWNER 1u
+#define BX_SHARE_IO_MAX (256u << 10) /* most bytes of one read or write */
+
 /* The name of the virtio-serial port that carries link 1: /sys/class/virtio-ports/vportNpM/name */
 #define BX_AGENT_PORT "org.boxlite.agent"
 
@@ -28,7 +37,7 @@ enum { BX_STREAM_IN = 0, BX_STREAM_OUT = 1, BX_STREAM_ERR = 2 };
 enum bx_msg_type {
     /* shim -> agent */
     BX_AG_CONFIGURE = 1, /* once, first: ROOT_DEV, ROOT_TYPE, UPPER_DEV, UPPER_TYPE, HOSTNAME, CLOCK_NS, FILE*,
-                            NET_*?: answered by READY or FAILED */
+                            NET_*?, MOUNT*, USER?: answered by READY or FAILED */
     BX_AG_EXEC = 2,      /* EXEC, ARG*, ENV*, CWD, USER, FLAGS, ROWS, COLS, TIMEOUT_MS, RLIMIT*, FILE*, BUILTIN?: answered by
                             STARTED or EXITED with START_ERROR */
     BX_AG_SIGNAL = 3,    /* EXEC, SIGNO: to the command's process group leader; SIGKILL: to its whole cgroup */
@@ -129,8 +138,14 @@ enum bx_tag {
     BX_T_CPU_US = 53,
     BX_T_PIDS = 54,
     BX_T_WHICH = 55, /* number of a request */
+    BX_T_MOUNT = 60, /* bytes: u8 BX_MOUNT_* bits, then the path in the guest; numbered from 0 by their order */
 };
 /* clang-format on */
+
+/* the first byte of a MOUNT */
+#define BX_MOUNT_READ_ONLY 1u
+#define BX_MOUNT_UNION 2u /* a workspace: read-only below, writes go to the box's disk */
+#define BX_MOUNT_FILE 4u  /* a single file */
 
 /* BX_T_FLAGS of an exec */
 #define BX_EXEC_TTY 1u
