@@ -24,7 +24,7 @@ BOXLITE = str(BUILD / "bin" / "boxlite")
 MCP_SERVER = str(BUILD / "bin" / "boxlite-mcp-server")
 ARTIFACTS = BUILD / "artifacts"
 IMAGE = "boxlite/base:bookworm"
-ENGINES = ("boxlite-shim", "qemu-system-x86", "boxlite-vmm", "passt", "passt.avx2")
+ENGINES = ("boxlite-shim", "boxlite-share", "qemu-system-x86", "boxlite-vmm", "passt", "passt.avx2")
 
 # The guest tests have modules of their own beside them. There is one conftest.py: two would hide each other.
 sys.path.insert(0, str(ROOT / "tests" / "vm"))

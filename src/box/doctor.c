@@ -4,6 +4,7 @@
  * FAIL is what keeps boxes from running at all; WARN is what makes them slower, fewer or poorer.
  */
 #include "box/doctor.h"
+#include "share/jail.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,6 +125,17 @@ static void check_programs(boxlite_runtime *rt, boxlite_report *report)
         mke2fs ? "%s" : "the program mke2fs was not found", mke2fs);
 }
 
+static void check_landlock(boxlite_runtime *rt, boxlite_report *report)
+{
+    int version = bx_share_landlock_version();
+    bool good = version >= 2;
+    add(report, "landlock", good ? BOXLITE_CHECK_OK : BOXLITE_CHECK_WARN,
+        good ? NULL
+             : "shared folders are confined by the file server's own checks alone; for a second wall use "
+               "Linux 5.19 or newer with Landlock on (lsm=landlock,...)",
+        good ? "version %d: shared folders have a second wall" : "not in this kernel", version);
+}
+
 static void check_kernel(boxlite_runtime *rt, boxlite_report *report)
 {
     _cleanup_error_ boxlite_error *error = NULL;
@@ -206,7 +218,7 @@ static void check_limits(boxlite_runtime *rt, boxlite_report *report)
 int bx_doctor(boxlite_runtime *rt, boxlite_report **ret, boxlite_error **err)
 {
     static void (*const checks[])(boxlite_runtime * rt, boxlite_report * report) = {
-        check_home, check_kvm, check_engines, check_programs, check_kernel, check_limits,
+        check_home, check_kvm, check_engines, check_programs, check_landlock, check_kernel, check_limits,
     };
     boxlite_report *report = calloc(1, sizeof(*report));
 

@@ -123,6 +123,7 @@ static const int allowed[] = {
     __NR_getdents64,
     __NR_readlinkat,
     __NR_faccessat,
+    __NR_faccessat2,
     __NR_lseek,
     __NR_ftruncate,
     __NR_fallocate,

@@ -35,7 +35,8 @@ static int open_node(struct bx_call *c, struct bx_node *n, int flags, struct fus
     if (flags & O_TRUNC) {
         (void)bx_kill_set_ids(fd);
     }
-    *ret = (struct fuse_open_out){0};
+    /* FUSE_AUTO_INVAL_DATA drops what has changed meanwhile. */
+    *ret = (struct fuse_open_out){.open_flags = FOPEN_KEEP_CACHE};
     return bx_handle_new(c, n, fd, false, &ret->fh);
 }
 

@@ -433,3 +433,76 @@ TEST(the_jail_denies_what_is_outside)
     ASSERT_EQ(waitpid(pid, &status, 0), pid);
     ASSERT_EQ(status, 0);
 }
+
+/* Every kind of operation once; 0 or the number of the first that the jail denies. */
+static int each_operation(void)
+{
+    uint64_t fh, dirfh;
+    fc_start(&fc, "t");
+    uint64_t file = fc_node(&fc, "a/b/file"), a = fc_node(&fc, "a");
+    (void)fc_open(&fc, file, O_RDWR | O_TRUNC, &fh);
+    (void)fc_opendir(&fc, a, &dirfh);
+    (void)fc_symlink(&fc, ROOT, "l", "x");
+    uint64_t link = fc.entry.nodeid;
+    const struct fuse_access_in access = {.mask = R_OK | W_OK};
+    const struct fuse_fsync_in sync = {.fh = fh}, dirsync = {.fh = dirfh};
+    const struct fuse_fallocate_in room = {.fh = fh, .length = 100};
+    const struct fuse_lseek_in seek = {.fh = fh, .whence = SEEK_DATA};
+    const struct fuse_copy_file_range_in copy = {
+        .fh_in = fh, .fh_out = fh, .off_out = 50, .len = 5};
+    const struct fuse_read_in dir = {.fh = dirfh, .size = 4096};
+    const int results[] = {
+        fc_write(&fc, file, fh, 0, "0123456789", 10),
+        fc_read(&fc, file, fh, 0, 10),
+        fc_getattr(&fc, file),
+        fc_setattr(&fc, file,
+                   (struct fuse_setattr_in){.valid = FATTR_MODE | FATTR_SIZE | FATTR_MTIME_NOW,
+                                            .mode = 0600,
+                                            .size = 9}),
+        fc_setattr(&fc, link, (struct fuse_setattr_in){.valid = FATTR_MTIME_NOW}),
+        fc_ask(&fc, FUSE_ACCESS, file, ARG(access), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_FSYNC, file, ARG(sync), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_FSYNCDIR, a, ARG(dirsync), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_FALLOCATE, file, ARG(room), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_LSEEK, file, ARG(seek), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_COPY_FILE_RANGE, file, ARG(copy), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_READDIR, a, ARG(dir), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_READDIRPLUS, a, ARG(dir), NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_READLINK, link, NULL, 0, NULL, NULL, NULL, 0),
+        fc_ask(&fc, FUSE_STATFS, ROOT, NULL, 0, NULL, NULL, NULL, 0),
+        fc_create(&fc, ROOT, "new", O_RDWR, 0644),
+        fc_mkdir(&fc, ROOT, "d"),
+        fc_mknod(&fc, ROOT, "p", S_IFIFO),
+        fc_link(&fc, file, ROOT, "hard"),
+        fc_rename(&fc, ROOT, "hard", a, "moved", 0),
+        fc_name(&fc, FUSE_UNLINK, a, "moved"),
+        fc_name(&fc, FUSE_RMDIR, ROOT, "d"),
+        fc_setxattr(&fc, file, "user.a", "x"),
+        fc_getxattr(&fc, file, "user.a", 9),
+        fc_getxattr(&fc, file, NULL, 99),
+        fc_name(&fc, FUSE_REMOVEXATTR, file, "user.a"),
+        fc_release(&fc, file, fh),
+    };
+    for (size_t i = 0; i < BX_ARRAY_SIZE(results); i++) {
+        bool xattr = results[i] == -EOPNOTSUPP || results[i] == -ENODATA;
+        if (results[i] != 0 && !xattr) {
+            return (int)i + 1;
+        }
+    }
+    return 0;
+}
+
+TEST(the_jail_allows_each_operation)
+{
+    int status;
+    tree();
+    pid_t pid = fork();
+    if (pid == 0) {
+        const char *missing;
+        struct bx_export_options opt = {.root_fd = openat(tmpdir_fd(), "t", O_PATH | O_CLOEXEC)};
+        _exit(bx_share_jail(&opt, 1, &missing) < 0 ? 100 : each_operation());
+    }
+    ASSERT_EQ(waitpid(pid, &status, 0), pid);
+    ASSERT(WIFEXITED(status));
+    ASSERT_EQ(WEXITSTATUS(status), 0);
+}
