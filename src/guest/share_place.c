@@ -73,10 +73,9 @@ static int join(size_t number, const char *guest, struct failure *f)
     if (r < 0) {
         return r;
     }
-    /* Whole copies, and no redirects: the upper folder alone says what has changed. */
+    /* A folder is renamed by a note in the upper one; files are always copied whole. */
     (void)snprintf(options, sizeof(options),
-                   "lowerdir=" SHARE_DIR
-                   "/%zu,upperdir=%s,workdir=%s,redirect_dir=off,metacopy=off,"
+                   "lowerdir=" SHARE_DIR "/%zu,upperdir=%s,workdir=%s,redirect_dir=on,metacopy=off,"
                    "index=off,xino=off",
                    number, upper, work);
     if (mount("workspace", merged, "overlay", MS_NODEV | MS_NOATIME, options) < 0) {

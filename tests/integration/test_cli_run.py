@@ -102,12 +102,6 @@ def test_user_network_is_there(vm):
     assert "eth0" in vm.ok("run", "--rm", "--network", "user", IMAGE, "sh", "-c", "ls /sys/class/net").split()
 
 
-def test_volumes_are_refused(vm):
-    said = vm.fails("run", "--rm", "-v", "/tmp:/mnt:ro", IMAGE, "true")
-    assert "not" in said
-    assert vm.boxes() == []
-
-
 def test_without_rm_the_stopped_box_remains(vm):
     assert vm.ok("run", "--name", "stays", IMAGE, "sh", "-c", "echo kept > /root/file; echo said") == "said\n"
     assert vm.state("stays") == "stopped"
