@@ -46,16 +46,19 @@ struct mount_row {
     bool optional; /* the kernel may lack it */
 };
 
+/* What lies in a tmpfs or a shared segment outlives the command that put it there, and no memory kill frees it. All of
+ * it together stays below what the container may have, so that another command always finds memory. */
 static const struct mount_row mount_rows[] = {
     {"proc", "/proc", FLAGS, NULL, false},
     {"sysfs", "/sys", FLAGS | MS_RDONLY, NULL, false},
     {"cgroup2", "/sys/fs/cgroup", FLAGS | MS_RDONLY, NULL, true},
-    {"tmpfs", "/dev", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=755,size=65536k", false},
+    {"tmpfs", "/dev", MS_NOSUID | MS_NODEV | MS_STRICTATIME, "mode=755,size=2%", false},
     {"devpts", "/dev/pts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5",
      false},
     {"tmpfs", "/dev/shm", FLAGS, "mode=1777,size=50%", false},
     {"mqueue", "/dev/mqueue", FLAGS, NULL, true},
 };
+#define SEGMENTS_PART 8 /* of all memory, for shared segments (shmget) */
 
 static const char *const nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 
@@ -115,6 +118,17 @@ static int mount_rows_all(struct failure *f)
         }
     }
     return 0;
+}
+
+static void limit_segments(void)
+{
+    char text[32];
+    long pages = sysconf(_SC_PHYS_PAGES);
+    _cleanup_close_ int fd = open("/proc/sys/kernel/shmall", O_WRONLY | O_CLOEXEC);
+    int len = snprintf(text, sizeof(text), "%ld", pages / SEGMENTS_PART);
+    if (fd < 0 || pages <= 0 || bx_write_full(fd, text, (size_t)len) < 0) {
+        agent_say("shared memory segments have no limit: %s", strerror(errno));
+    }
 }
 
 static int place_nodes(int fds[], struct failure *f)
@@ -216,6 +230,7 @@ int container_setup(const struct config *cfg, struct failure *f)
     r = r < 0 ? r : change_root(f);
     r = r < 0 ? r : mount_rows_all(f);
     r = r < 0 ? r : place_nodes(fds, f);
+    limit_segments();
     r = r < 0 ? r : restrict_paths(f);
     if (r < 0) {
         return r;

@@ -62,6 +62,16 @@ BOMBS = {
     "one at the edge": EDGE,
     "many processes": MANY,
     "shared memory": SHARED + GROW.format(1 << 18),
+    "shared segments": """
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+libc.shmat.restype = ctypes.c_void_p
+while True:
+    segment = libc.shmget(0, 1 << 20, 0o1600)
+    if segment < 0: break
+    ctypes.memset(libc.shmat(segment, None, 0), 1, 1 << 20)
+print("full", flush=True)
+""" + GROW.format(1 << 18),
     "a file without a name": "import os\nf = os.memfd_create('x')\nwhile True: os.write(f, b'x' * (1 << 20))",
 }
 

@@ -42,7 +42,7 @@ MISTAKES = [
     (["cp", "a:/x", "b:/x"], "one side must be BOX:PATH", ""),
     (["cp", "a:", "b"], "the path in the box is missing", ""),
     (["start", "-a", "a", "b"], "--attach takes one box", ""),
-    (["image", "load"], "give one path", "usage"),
+    (["image", "load", "-i", "a", "b"], "give one path", "usage"),
     (["help", "nope"], "unknown command 'nope'", "boxlite help"),
 ]
 
