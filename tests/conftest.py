@@ -34,8 +34,26 @@ for name in [n for n in os.environ if n.startswith("BOXLITE_") and n not in ("BO
     del os.environ[name]
 
 
+# Longer than any test may take on a busy machine: one that waits for what never comes must not hold the others.
+TEST_SECONDS = 600
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "vm: boots virtual machines")
+    # A shell's background job ignores them, and so would every program that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    def overdue(*_):
+        pytest.fail(f"took more than {TEST_SECONDS} s")
+
+    signal.signal(signal.SIGALRM, overdue)
+    signal.alarm(TEST_SECONDS)
+    yield
+    signal.alarm(0)
 
 
 # ---- Waiting

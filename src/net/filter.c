@@ -12,8 +12,8 @@
  * address in the host's own network.
  *
  * Every fragment carries the addresses that are judged here, and passt looks at no others: IP
- * options cannot redirect it. The host's addresses are those of the time when the network was
- * started.
+ * options cannot redirect it. The host's addresses are followed while the box runs (addresses.c);
+ * when they are not known nothing but ARP goes out.
  */
 #include "net/filter.h"
 
@@ -65,6 +65,15 @@ int bx_net_filter_init(struct bx_net_filter *filter, uint32_t guest, uint32_t ro
     return r;
 }
 
+void bx_net_filter_set_own(struct bx_net_filter *filter, const uint32_t *own, size_t n)
+{
+    filter->shut = !own || n > BX_OWN_MAX - 1;
+    filter->nown = 1; /* the router's */
+    for (size_t i = 0; !filter->shut && i < n; i++) {
+        filter->own[filter->nown++] = own[i];
+    }
+}
+
 static uint32_t get32(const uint8_t *p)
 {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
@@ -94,7 +103,8 @@ static bool ipv4_allowed(const struct bx_net_filter *filter, const uint8_t *ip, 
     if (head < IP_HEAD || total < head || total > len) {
         return false;
     }
-    return get32(ip + 12) == filter->guest && destination_allowed(filter, get32(ip + 16));
+    return !filter->shut && get32(ip + 12) == filter->guest &&
+           destination_allowed(filter, get32(ip + 16));
 }
 
 bool bx_net_filter_allows(const struct bx_net_filter *filter, const uint8_t *frame, size_t len)

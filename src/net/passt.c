@@ -29,6 +29,7 @@
 #include "base/random.h"
 #include "base/spawn.h"
 #include "base/str.h"
+#include "net/addresses.h"
 #include "net/relay.h"
 
 #define PROGRAM "passt"
@@ -51,6 +52,7 @@ struct bx_passt {
     struct bx_source *child, *output_source;
     struct bx_buf tail;
     struct bx_relay *relay;
+    struct bx_addresses *addresses;
     bx_passt_ended_fn ended;
     void *data;
     const struct bx_log *log;
@@ -70,6 +72,7 @@ void bx_passt_free(struct bx_passt *p)
         }
     }
     bx_source_free(p->output_source);
+    bx_addresses_free(p->addresses);
     bx_relay_free(p->relay);
     bx_close(&p->pidfd);
     bx_close(&p->output);
@@ -210,6 +213,15 @@ static int start_process(struct bx_passt *p, int *ret_socket, boxlite_error **er
     return r;
 }
 
+static void on_addresses(void *data, const uint32_t *own, size_t n)
+{
+    struct bx_passt *p = data;
+    if (!own) {
+        bx_warn(p->log, "net", "the host's addresses cannot be read: the box is cut off");
+    }
+    bx_relay_set_own(p->relay, own, n);
+}
+
 /* Puts the relay between the process and the engine's end, which is stored in *ret_fd. */
 static int join(struct bx_loop *loop, struct bx_passt *p, int take_socket, int *ret_fd,
                 boxlite_error **err)
@@ -222,7 +234,9 @@ static int join(struct bx_loop *loop, struct bx_passt *p, int take_socket, int *
     if (inet_pton(AF_INET, GUEST, &guest) != 1 || inet_pton(AF_INET, GATEWAY, &router) != 1) {
         return bx_fail(err, BOXLITE_E_INTERNAL, "not an address: " GUEST " or " GATEWAY);
     }
-    int r = bx_net_filter_init(&filter, ntohl(guest.s_addr), ntohl(router.s_addr));
+    /* First to be told of changes, then what is there: none is missed in between. */
+    int r = bx_addresses_new(loop, on_addresses, p, &p->addresses);
+    r = r < 0 ? r : bx_net_filter_init(&filter, ntohl(guest.s_addr), ntohl(router.s_addr));
     if (r < 0) {
         return bx_fail_errno(err, BOXLITE_E_IO, r, "reading the host's addresses");
     }

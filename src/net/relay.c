@@ -55,6 +55,11 @@ void bx_relay_free(struct bx_relay *r)
     }
 }
 
+void bx_relay_set_own(struct bx_relay *r, const uint32_t *own, size_t n)
+{
+    bx_net_filter_set_own(&r->filter, own, n);
+}
+
 uint64_t bx_relay_dropped(const struct bx_relay *r)
 {
     return r->dropped;

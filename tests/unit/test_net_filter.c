@@ -2,8 +2,15 @@
 /*
  * What may leave a guest, and that the relay lets nothing else through.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -11,12 +18,14 @@
 #include "base/timeutil.h"
 #include "frames.h"
 #include "harness.h"
+#include "net/addresses.h"
 #include "net/relay.h"
 
 #define OWN 0xc0000205u     /* 192.0.2.5 */
 #define OUTSIDE 0xcb007107u /* 203.0.113.7 */
 
-static const struct bx_net_filter filter = {.guest = FRAME_GUEST, .own = {OWN, FRAME_ROUTER}, .nown = 2};
+static const struct bx_net_filter filter = {
+    .guest = FRAME_GUEST, .own = {OWN, FRAME_ROUTER}, .nown = 2};
 
 static bool allows_to(uint32_t addr)
 {
@@ -110,6 +119,102 @@ TEST(own_addresses_are_found)
         loopback = loopback || f.own[i] == 0x7f000001;
     }
     ASSERT(loopback || f.nown == 0); /* a namespace may have no loopback */
+}
+
+TEST(unknown_addresses_shut_the_filter)
+{
+    static const uint32_t many[BX_OWN_MAX];
+    struct bx_net_filter f = filter;
+    uint8_t frame[64];
+    size_t len = make_syn(frame, FRAME_GUEST, OUTSIDE, 80);
+
+    f.own[0] = FRAME_ROUTER;
+    bx_net_filter_set_own(&f, (const uint32_t[]){OUTSIDE}, 1);
+    ASSERT(!bx_net_filter_allows(&f, frame, len));
+    bx_net_filter_set_own(&f, (const uint32_t[]){OWN}, 1);
+    ASSERT(bx_net_filter_allows(&f, frame, len));
+    len = make_syn(frame, FRAME_GUEST, FRAME_ROUTER, 80);
+    ASSERT(!bx_net_filter_allows(&f, frame, len)); /* the router's stays */
+    len = make_syn(frame, FRAME_GUEST, OUTSIDE, 80);
+    bx_net_filter_set_own(&f, NULL, 0);
+    ASSERT(!bx_net_filter_allows(&f, frame, len));
+    bx_net_filter_set_own(&f, many, BX_OWN_MAX);
+    ASSERT(!bx_net_filter_allows(&f, frame, len));
+}
+
+/* ---- the host's addresses change: in a network namespace of the test's own */
+
+static void own_network(void)
+{
+    if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0) {
+        SKIP("no rights to make a network namespace");
+    }
+}
+
+static void put_address(unsigned alias, const char *text)
+{
+    struct ifreq req = {0};
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    ASSERT_OK(fd);
+    (void)snprintf(req.ifr_name, sizeof(req.ifr_name), "lo:%u", alias);
+    ASSERT_EQ(inet_pton(AF_INET, text, &in.sin_addr), 1);
+    memcpy(&req.ifr_addr, &in, sizeof(in));
+    if (ioctl(fd, SIOCSIFADDR, &req) < 0) {
+        SKIP("no rights to give a network namespace addresses");
+    }
+    (void)close(fd);
+}
+
+struct heard {
+    struct bx_net_filter filter;
+    unsigned calls;
+};
+
+static void on_addresses(void *data, const uint32_t *own, size_t n)
+{
+    struct heard *h = data;
+    bx_net_filter_set_own(&h->filter, own, n);
+    h->calls++;
+}
+
+static void listen_until(struct bx_loop *loop, struct heard *h, uint32_t refused)
+{
+    uint64_t deadline = bx_deadline_ms(10000);
+    uint8_t f[64];
+    size_t len = make_syn(f, FRAME_GUEST, refused, 80);
+    while (bx_net_filter_allows(&h->filter, f, len)) {
+        ASSERT(bx_now_mono() < deadline);
+        ASSERT_OK(bx_loop_dispatch(loop, 100));
+    }
+}
+
+TEST(an_address_that_the_host_gets_later_is_refused)
+{
+    struct heard h = {.filter = {.guest = FRAME_GUEST, .own = {FRAME_ROUTER}, .nown = 1}};
+    struct bx_addresses *a;
+    struct bx_loop *loop;
+    char text[32];
+
+    own_network();
+    ASSERT_OK(bx_loop_new(&loop));
+    ASSERT_OK(bx_addresses_new(loop, on_addresses, &h, &a));
+    put_address(1, "203.0.113.7");
+    listen_until(loop, &h, OUTSIDE);
+    ASSERT(!h.filter.shut);
+    ASSERT_EQ(h.filter.nown, 2);
+    put_address(2, "192.0.2.5");
+    listen_until(loop, &h, OWN);
+    ASSERT_EQ(h.filter.nown, 3);
+    for (unsigned i = 0; i < BX_OWN_MAX; i++) { /* more than there is room for */
+        (void)snprintf(text, sizeof(text), "198.51.100.%u", i + 1);
+        put_address(i + 3, text);
+    }
+    listen_until(loop, &h, 0x08080808);
+    ASSERT(h.filter.shut);
+    bx_addresses_free(a);
+    bx_loop_free(loop);
 }
 
 TEST(stream_keeps_what_is_not_complete)
