@@ -107,6 +107,7 @@ static void put_line(json_t *object)
     json_decref(object);
     if (!text) {
         cli_die_memory();
+        return;
     }
     puts(text);
     fflush(stdout); /* whoever reads them wants them now */
