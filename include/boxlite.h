@@ -267,6 +267,15 @@ BOXLITE_API int boxlite_image_tag(boxlite_runtime *rt, const char *ref, const ch
 /* Takes a name away and keeps the image, be it without a name: NOT_FOUND. */
 BOXLITE_API int boxlite_image_untag(boxlite_runtime *rt, const char *name, boxlite_error **err);
 
+/* Makes an image of what a box has changed: one more layer on the image that the box was made from.
+ * A running box goes on meanwhile, and its programs may be in the middle of something; one that is
+ * stopped is started quietly for it: BUSY if somebody else starts it just then. `config` says what else is to be different
+ * (environment and labels join the base's), `comment` goes into the history; both and `ret` may be
+ * NULL. The same changes and settings are the same digest. */
+BOXLITE_API int boxlite_box_commit(boxlite_box *box, const char *ref,
+                                   const boxlite_image_config *config, const char *comment,
+                                   boxlite_image **ret, boxlite_error **err);
+
 #define BOXLITE_ARCHIVE_OCI 0    /* a tar of an OCI image layout */
 #define BOXLITE_ARCHIVE_DOCKER 1 /* the same with what `docker load` looks for */
 

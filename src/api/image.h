@@ -6,6 +6,7 @@
 #ifndef BX_API_IMAGE_H
 #define BX_API_IMAGE_H
 
+#include "base/json.h"
 #include "oci/history.h"
 #include "oci/images.h"
 
@@ -21,5 +22,9 @@ struct boxlite_image_list {
     size_t n, cap;
     boxlite_error *error;
 };
+/* As the "config" object of the OCI image specification; NULL: out of memory. */
+json_t *bx_image_config_json(const boxlite_image_config *c);
+/* The local image of that name or digest. */
+int bx_image_open(boxlite_runtime *rt, const char *ref, boxlite_image **ret, boxlite_error **err);
 
 #endif

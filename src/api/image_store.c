@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "api/image.h"
+#include "box/commit.h"
 #include "box/runtime.h"
 #include "oci/prune.h"
 
@@ -68,6 +69,20 @@ int boxlite_image_prune(boxlite_runtime *rt, int all, uint64_t min_age_sec, uint
         *ret_freed = freed;
     }
     return r;
+}
+
+int boxlite_box_commit(boxlite_box *box, const char *ref, const boxlite_image_config *config,
+                       const char *comment, boxlite_image **ret, boxlite_error **err)
+{
+    _cleanup_json_ json_t *json = NULL;
+    _cleanup_free_ char *digest = NULL;
+    bx_need(box, err);
+    bx_need(ref, err);
+    if (config && !(json = bx_image_config_json(config))) {
+        return bx_fail_oom(err);
+    }
+    int r = bx_box_commit(box, ref, json, comment, &digest, err);
+    return r < 0 || !ret ? r : bx_image_open(box->rt, digest, ret, err);
 }
 
 /* ---- History --------------------------------------------------------------------------------- */

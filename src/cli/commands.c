@@ -5,10 +5,23 @@
 #include <string.h>
 
 static const struct cli_command *const box_commands[] = {
-    &cli_cmd_run,     &cli_cmd_create, &cli_cmd_start, &cli_cmd_exec,
-    &cli_cmd_attach,  &cli_cmd_logs,   &cli_cmd_cp,    &cli_cmd_ls,
-    &cli_cmd_inspect, &cli_cmd_wait,   &cli_cmd_pause, &cli_cmd_unpause,
-    &cli_cmd_kill,    &cli_cmd_stop,   &cli_cmd_rm,    NULL,
+    &cli_cmd_run,
+    &cli_cmd_create,
+    &cli_cmd_start,
+    &cli_cmd_exec,
+    &cli_cmd_attach,
+    &cli_cmd_logs,
+    &cli_cmd_cp,
+    &cli_cmd_ls,
+    &cli_cmd_inspect,
+    &cli_cmd_wait,
+    &cli_cmd_pause,
+    &cli_cmd_unpause,
+    &cli_cmd_kill,
+    &cli_cmd_stop,
+    &cli_cmd_rm,
+    &cli_cmd_commit,
+    NULL,
 };
 static const struct cli_command *const image_commands[] = {
     &cli_cmd_pull,          &cli_cmd_push,          &cli_cmd_login,        &cli_cmd_logout,

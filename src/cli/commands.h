@@ -39,11 +39,11 @@ void cli_help_command(FILE *f, const struct cli_command *command);
 /* complete.c: what could stand where the last word is, one a line. */
 int cli_complete(int argc, char *const *argv);
 
-extern const struct cli_command cli_cmd_run, cli_cmd_create, cli_cmd_start, cli_cmd_exec,
-    cli_cmd_attach, cli_cmd_stop, cli_cmd_kill, cli_cmd_rm, cli_cmd_ls, cli_cmd_inspect,
-    cli_cmd_logs, cli_cmd_cp, cli_cmd_pause, cli_cmd_unpause, cli_cmd_wait, cli_cmd_image_ls,
-    cli_cmd_image_import, cli_cmd_pull, cli_cmd_push, cli_cmd_login, cli_cmd_logout,
-    cli_cmd_image_load, cli_cmd_image_rm, cli_cmd_image_inspect, cli_cmd_image_save,
+extern const struct cli_command cli_cmd_run, cli_cmd_commit, cli_cmd_create, cli_cmd_start,
+    cli_cmd_exec, cli_cmd_attach, cli_cmd_stop, cli_cmd_kill, cli_cmd_rm, cli_cmd_ls,
+    cli_cmd_inspect, cli_cmd_logs, cli_cmd_cp, cli_cmd_pause, cli_cmd_unpause, cli_cmd_wait,
+    cli_cmd_image_ls, cli_cmd_image_import, cli_cmd_pull, cli_cmd_push, cli_cmd_login,
+    cli_cmd_logout, cli_cmd_image_load, cli_cmd_image_rm, cli_cmd_image_inspect, cli_cmd_image_save,
     cli_cmd_image_history, cli_cmd_image_tag, cli_cmd_image_untag, cli_cmd_image_prune,
     cli_cmd_image_verify, cli_cmd_kernel_import, cli_cmd_kernel_build, cli_cmd_kernel_ls,
     cli_cmd_kernel_rm, cli_cmd_mcp_install, cli_cmd_doctor, cli_cmd_info, cli_cmd_version,

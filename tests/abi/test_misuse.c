@@ -143,6 +143,7 @@ TEST(no_runtime)
     REFUSED(rt is, boxlite_registry_logout(NULL, "x", NULL, ERR));
     REFUSED(rt is, boxlite_image_pull_async(NULL, "x", NULL, never, NULL, NULL, ERR));
     REFUSED(rt is, boxlite_image_list_new(NULL, &images, ERR));
+    REFUSED(box is, boxlite_box_commit(NULL, "x", NULL, NULL, &image, ERR));
     REFUSED(rt is, boxlite_image_tag(NULL, "x", "y", ERR));
     REFUSED(rt is, boxlite_image_untag(NULL, "x", ERR));
     REFUSED(rt is, boxlite_image_save(NULL, refs, 1, BOXLITE_ARCHIVE_OCI, 1, ERR));
