@@ -494,6 +494,10 @@ BOXLITE_API const char *boxlite_box_label_name(const boxlite_box *box, size_t i)
 BOXLITE_API const char *boxlite_box_label_value(const boxlite_box *box, size_t i);
 /* All that is known as a JSON object; made afresh, valid until the next call on this box. */
 BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_error **err);
+/* What the engine's process of a running box says of itself, as a JSON object: exits and requests by
+ * device, stages of the boot in microseconds. For people; fields come and go. Valid until the next
+ * call on the box. STATE: not running; UNSUPPORTED: the engine says nothing (QEMU). */
+BOXLITE_API int boxlite_box_vmm_json(boxlite_box *box, const char **ret, boxlite_error **err);
 
 /* Whether the box will outlive its starter when it is started next: STATE if it runs. */
 BOXLITE_API int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err);

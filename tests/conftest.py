@@ -30,7 +30,7 @@ ENGINES = ("boxlite-shim", "boxlite-share", "qemu-system-x86", "boxlite-vmm", "p
 sys.path.insert(0, str(ROOT / "tests" / "vm"))
 
 # Nothing of the caller's settings may leak into the tests.
-for name in [n for n in os.environ if n.startswith("BOXLITE_") and n not in ("BOXLITE_BUILD", "BOXLITE_TEST_KERNEL")]:
+for name in [n for n in os.environ if n.startswith("BOXLITE_") and n not in ("BOXLITE_BUILD", "BOXLITE_TEST_KERNEL", "BOXLITE_TEST_HOME")]:
     del os.environ[name]
 
 
@@ -230,7 +230,14 @@ def programs():
 
 @pytest.fixture(scope="session")
 def home():
-    """A home with kernel and base image for all tests; they remove their boxes."""
+    """A home with kernel and base image for all tests; they remove their boxes. BOXLITE_TEST_HOME: that one, as it is
+    (tests/kvm-lab, where making one takes minutes and a copy of the machine's files is thrown away anyway)."""
+    if "BOXLITE_TEST_HOME" in os.environ:
+        cli = Cli(os.environ["BOXLITE_TEST_HOME"])
+        yield cli.home
+        cli.remove_all()
+        assert_nothing_left(cli.home)
+        return
     need_artifacts()
     path = pathlib.Path(tempfile.mkdtemp(prefix="boxlite-test-"))
     cli = Cli(path / "home")

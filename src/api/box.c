@@ -96,6 +96,13 @@ int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_error **err)
     return bx_box_json(box, ret, err);
 }
 
+int boxlite_box_vmm_json(boxlite_box *box, const char **ret, boxlite_error **err)
+{
+    bx_need(box, err);
+    bx_need(ret, err);
+    return bx_box_vmm_json(box, ret, err);
+}
+
 int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err)
 {
     bx_need(box, err);

@@ -127,6 +127,7 @@ void bx_box_free(boxlite_box *box)
     bx_box_row_done(&box->row);
     bx_close(&box->fd);
     free(box->json);
+    free(box->vmm);
     free(box->engine);
     free(box);
 }

@@ -24,6 +24,7 @@ struct boxlite_box {
     char *json;                  /* what bx_box_json() gave last */
     char *engine;                /* what bx_box_engine() gave last */
     bool quiet;                  /* how the next start is: see quiet.h */
+    char *vmm;                   /* what bx_box_vmm_json() gave last */
 };
 
 struct boxlite_box_list {
@@ -55,6 +56,8 @@ int bx_box_state_at_rest(int box_fd, boxlite_error **err);
 const char *bx_box_engine(boxlite_box *box);
 const char *bx_box_label_name(const boxlite_box *box, size_t i);
 int bx_box_json(boxlite_box *box, const char **ret, boxlite_error **err);
+/* What the engine's process says of itself, checked to be JSON. */
+int bx_box_vmm_json(boxlite_box *box, const char **ret, boxlite_error **err);
 
 int bx_box_start_async(boxlite_box *box, boxlite_done_fn fn, void *data, boxlite_error **err);
 int bx_box_start(boxlite_box *box, boxlite_error **err);

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "boot/kernel.h"
 #include "box/shimproc.h"
+#include "vmm/kvm/launch.h"
 #include "vmm/probe.h"
 #include "vmm/vmm.h"
 
@@ -99,6 +100,23 @@ static void check_engines(boxlite_runtime *rt, boxlite_report *report)
             add(report, engines[i].name, BOXLITE_CHECK_OK, NULL,
                 i == 0 ? "boxes run with %s" : "%s is available", ops->name);
         }
+    }
+}
+
+/* What our own VMM's process gives up on this host, beside the rights that it never has. */
+static void check_confinement(boxlite_runtime *rt, boxlite_report *report)
+{
+    _cleanup_error_ boxlite_error *error = NULL;
+    _cleanup_buf_ struct bx_buf on = BX_BUF_INIT(4096), off = BX_BUF_INIT(4096);
+
+    (void)rt;
+    if (bx_kvm_stages(&on, &off, &error) < 0) {
+        add_error(report, "confinement", BOXLITE_CHECK_WARN, error);
+    } else if (off.len > 0) {
+        add(report, "confinement", BOXLITE_CHECK_OK, NULL, "the VMM has: %s; not allowed here: %s",
+            bx_buf_str(&on), bx_buf_str(&off));
+    } else {
+        add(report, "confinement", BOXLITE_CHECK_OK, NULL, "the VMM has: %s", bx_buf_str(&on));
     }
 }
 
@@ -218,7 +236,8 @@ static void check_limits(boxlite_runtime *rt, boxlite_report *report)
 int bx_doctor(boxlite_runtime *rt, boxlite_report **ret, boxlite_error **err)
 {
     static void (*const checks[])(boxlite_runtime * rt, boxlite_report * report) = {
-        check_home, check_kvm, check_engines, check_programs, check_landlock, check_kernel, check_limits,
+        check_home,     check_kvm,      check_engines, check_confinement,
+        check_programs, check_landlock, check_kernel,  check_limits,
     };
     boxlite_report *report = calloc(1, sizeof(*report));
 

@@ -331,7 +331,8 @@ enum bx_pending_kind {
     BX_PENDING_PAUSE,
     BX_PENDING_RESUME,
     BX_PENDING_STOP,
-    BX_PENDING_STATS
+    BX_PENDING_STATS,
+    BX_PENDING_VMM
 };
 
 int bx_shim_listen(struct bx_shim *s, boxlite_error **err);

@@ -349,6 +349,18 @@ static void on_paused(void *data, bool paused)
     bx_shim_settle(s, paused ? BX_PENDING_PAUSE : BX_PENDING_RESUME, 0, bx_shim_answer_empty, NULL);
 }
 
+static void answer_vmm(struct bx_shim_client *c, uint64_t request, void *json)
+{
+    bx_shim_reply_begin(c, request);
+    (void)bx_msg_str(&c->shim->msg, BX_T_TEXT, json);
+    bx_shim_reply_send(c);
+}
+
+static void on_stats(void *data, const char *json)
+{
+    bx_shim_settle(data, BX_PENDING_VMM, 0, answer_vmm, (void *)json);
+}
+
 int bx_shim_pause(struct bx_shim *s, bool on)
 {
     _cleanup_error_ boxlite_error *err = NULL;
@@ -393,6 +405,7 @@ static const struct bx_vmm_events vm_events = {
     .console = on_console,
     .ended = on_ended,
     .paused = on_paused,
+    .stats = on_stats,
 };
 
 /* ---- the end */

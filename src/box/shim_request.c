@@ -130,6 +130,28 @@ static int do_stats(const struct request *q, boxlite_error **err)
     return 0;
 }
 
+static int do_vmm(const struct request *q, boxlite_error **err)
+{
+    struct bx_shim *s = q->s;
+    int state = bx_shim_state(s);
+    if (state != BOXLITE_BOX_RUNNING && state != BOXLITE_BOX_PAUSED) {
+        return bx_fail(err, BOXLITE_E_STATE, "the box is %s", bx_shim_state_text(state));
+    }
+    if (!s->engine->stats) {
+        return bx_fail(err, BOXLITE_E_UNSUPPORTED, "the engine %s says nothing of itself",
+                       s->engine->name);
+    }
+    int r = bx_shim_pend(q->client, q->number, BX_PENDING_VMM, 0, err);
+    if (r < 0) {
+        return r;
+    }
+    _cleanup_error_ boxlite_error *failed = NULL;
+    if (s->engine->stats(s->vm, &failed) < 0) {
+        bx_shim_settle_error(s, BX_PENDING_VMM, 0, failed);
+    }
+    return 0;
+}
+
 /* ---- commands */
 
 /* The box's environment, with the command's own over it. */
@@ -352,7 +374,7 @@ static const struct {
     {BX_SH_DETACH, do_detach}, {BX_SH_WAIT, do_wait},     {BX_SH_SIGNAL, do_signal},
     {BX_SH_RESIZE, do_resize}, {BX_SH_PAUSE, do_pause},   {BX_SH_RESUME, do_resume},
     {BX_SH_STOP, do_stop},     {BX_SH_KILL, do_kill},     {BX_SH_LIST, do_list},
-    {BX_SH_STATS, do_stats},   {BX_SH_CANCEL, do_cancel},
+    {BX_SH_STATS, do_stats},   {BX_SH_CANCEL, do_cancel}, {BX_SH_VMM, do_vmm},
 };
 
 int bx_shim_request(struct bx_shim_client *c, const struct bx_msg *m)

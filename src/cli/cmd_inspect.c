@@ -5,10 +5,12 @@
 #include "cli/output.h"
 
 static const char *type = "any";
+static bool vmm;
 
 static const struct cli_option options[] = {
     {"type", 0, CLI_CHOICE, &type, "TYPE", "box, image or any (default: a box, else an image)",
      .choices = "any box image"},
+    {"vmm", 0, CLI_FLAG, &vmm, NULL, "what the engine's process of a running box says of itself"},
     {0},
 };
 
@@ -19,6 +21,19 @@ static int box_json(const char *name, char **ret, boxlite_error **err)
     int r = boxlite_box_open(cli.rt, name, &box, err);
 
     r = r < 0 ? r : boxlite_box_json(box, &json, err);
+    if (r == 0) {
+        *ret = cli_text("%s", json);
+    }
+    return r;
+}
+
+static int vmm_json(const char *name, char **ret, boxlite_error **err)
+{
+    _cleanup_box_ boxlite_box *box = NULL;
+    const char *json;
+    int r = boxlite_box_open(cli.rt, name, &box, err);
+
+    r = r < 0 ? r : boxlite_box_vmm_json(box, &json, err);
     if (r == 0) {
         *ret = cli_text("%s", json);
     }
@@ -39,7 +54,9 @@ static int image_json(const char *name, char **ret, boxlite_error **err)
 static int find(const char *name, char what, char **ret)
 {
     _cleanup_error_ boxlite_error *err = NULL;
-    int r = what == 'i' ? image_json(name, ret, &err) : box_json(name, ret, &err);
+    int r = what == 'i'   ? image_json(name, ret, &err)
+            : what == 'v' ? vmm_json(name, ret, &err)
+                          : box_json(name, ret, &err);
 
     if (r == BOXLITE_E_NOT_FOUND && what == 'a') {
         boxlite_error_free(err);
@@ -83,7 +100,7 @@ int cli_inspect(const struct cli_list *names, char what)
 
 static int run(const struct cli_list *operands)
 {
-    return cli_inspect(operands, type[0]);
+    return cli_inspect(operands, vmm ? 'v' : type[0]);
 }
 
 static const struct cli_option *const sets[] = {options, NULL};
@@ -94,7 +111,8 @@ const struct cli_command cli_cmd_inspect = {
     .summary = "show all that is known of boxes or images",
     .about = "Prints a JSON array with one object for each box or image that is named.",
     .examples = "boxlite inspect work\n"
-                "boxlite inspect --type image boxlite/base:bookworm",
+                "boxlite inspect --type image boxlite/base:bookworm\n"
+                "boxlite inspect --vmm work",
     .sets = sets,
     .min = 1,
     .max = CLI_ANY,

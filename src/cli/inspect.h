@@ -5,7 +5,7 @@
 
 #include "cli/util.h"
 
-/* Prints the descriptions of boxes ('b'), images ('i') or either ('a') as a JSON array. The exit status. */
+/* Prints the descriptions of boxes ('b'), of their engines' processes ('v'), images ('i') or either ('a') as a JSON array. The exit status. */
 int cli_inspect(const struct cli_list *names, char what);
 
 #endif

@@ -29,8 +29,8 @@ static int need_qemu(boxlite_error **err)
     return r;
 }
 
-/* KVM if it is usable, else QEMU's own translator. */
-static int choose_best(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
+/* QEMU with KVM if it is usable, else with its own translator. */
+static int choose_qemu(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
 {
     struct bx_kvm_verdict verdict;
     int r = need_qemu(err);
@@ -39,6 +39,19 @@ static int choose_best(int cache_fd, const struct bx_vmm_ops **ret, boxlite_erro
         *ret = kvm_usable(cache_fd, &verdict) ? &bx_qemu_kvm_ops : &bx_qemu_tcg_ops;
     }
     return r;
+}
+
+/* Our own VMM if KVM is usable and the program is there, else QEMU. */
+static int choose_best(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
+{
+    _cleanup_free_ char *program = NULL;
+    struct bx_kvm_verdict verdict;
+
+    if (kvm_usable(cache_fd, &verdict) && bx_kvm_program(&program, NULL) == 0) {
+        *ret = &bx_kvm_ops;
+        return 0;
+    }
+    return choose_qemu(cache_fd, ret, err);
 }
 
 static int choose_tcg(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err)
@@ -93,7 +106,7 @@ int bx_engine_choose(const char *asked, int cache_fd, const struct bx_vmm_ops **
         const char *name;
         int (*choose)(int cache_fd, const struct bx_vmm_ops **ret, boxlite_error **err);
     } engines[] = {
-        {"auto", choose_best},    {"qemu", choose_best}, {"qemu-tcg", choose_tcg},
+        {"auto", choose_best},    {"qemu", choose_qemu}, {"qemu-tcg", choose_tcg},
         {"qemu-kvm", choose_kvm}, {"kvm", choose_own},
     };
 

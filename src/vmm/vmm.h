@@ -38,7 +38,11 @@ struct bx_vmm_config {
     int net_fd; /* Ethernet frames, each with its length (u32, big-endian) first, or -1; borrowed */
     const char *mac; /* "52:54:00:…" with net_fd */
     int console_fd;  /* what the engine's own program prints is copied here, or -1; borrowed */
-    int work_fd;     /* a folder of the box for files that the engine needs by name; borrowed */
+    /* The two files of a snapshot: the machine goes on from there instead of booting. Not used unless
+     * `restore`; the memory file is mapped copy-on-write and must stay as it is. */
+    bool restore;
+    int state_fd, memory_fd; /* borrowed */
+    int work_fd; /* a folder of the box for files that the engine needs by name; borrowed */
     const struct bx_log *log;
 };
 
@@ -55,7 +59,10 @@ struct bx_vmm_events {
     void (*console)(void *data, const uint8_t *p, size_t len); /* what the guest's console prints */
     /* Once, last. error is not NULL for PANIC and FAILED; borrowed. */
     void (*ended)(void *data, enum bx_vmm_end how, const boxlite_error *error);
-    void (*paused)(void *data, bool paused); /* a pause or resume took effect */
+    void (*paused)(void *data, bool paused);               /* a pause or resume took effect */
+    void (*saved)(void *data, const boxlite_error *error); /* the answer to `snapshot` */
+    /* The answer to `stats`: a JSON object, as the engine's process says; not to be trusted. */
+    void (*stats)(void *data, const char *json);
 };
 
 struct bx_vmm_ops {
@@ -66,8 +73,9 @@ struct bx_vmm_ops {
     /* Asked for now, told by `paused`. STATE before `running`. */
     int (*pause)(struct bx_vmm *vm, boxlite_error **err);
     int (*resume)(struct bx_vmm *vm, boxlite_error **err);
-    int (*snapshot)(struct bx_vmm *vm, int fd, boxlite_error **err); /* NULL: not supported */
-    int (*restore)(struct bx_vmm *vm, int fd, boxlite_error **err);  /* NULL: not supported */
+    /* Writes a paused machine to two empty files (borrowed), told by `saved`; NULL: not supported. */
+    int (*snapshot)(struct bx_vmm *vm, int state_fd, int memory_fd, boxlite_error **err);
+    int (*stats)(struct bx_vmm *vm, boxlite_error **err); /* told by `stats`; NULL: has none */
     void (*kill)(struct bx_vmm *vm);
     pid_t (*pid)(const struct bx_vmm *vm);
     void (*free)(struct bx_vmm *vm); /* kills and reaps what still runs; no events any more */

@@ -73,6 +73,7 @@ enum bx_msg_type {
     BX_SH_LIST = 75,    /* -> EXEC* of those running */
     BX_SH_STATS = 76,   /* -> the fields of BX_AG_STATS_REPLY */
     BX_SH_CANCEL = 77,  /* WHICH: a WAIT of this connection, answered by REPLY_ERROR (CANCELLED) if it still waits */
+    BX_SH_VMM = 78,     /* -> TEXT: JSON, what the engine's process says of itself */
     /* shim -> client */
     BX_SH_REPLY = 96,       /* REQUEST, fields */
     BX_SH_REPLY_ERROR = 97, /* REQUEST, CODE_NEG (u64: minus the BOXLITE_E_* code), ERRNO, ERROR, HINT */

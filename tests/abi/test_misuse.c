@@ -279,6 +279,7 @@ TEST(no_box)
     ASSERT_OK(boxlite_exec_options_new(argv, 1, &o, ERR));
     REFUSED(box is, boxlite_box_state(NULL, ERR));
     REFUSED(box is, boxlite_box_json(NULL, &text, ERR));
+    REFUSED(box is, boxlite_box_vmm_json(NULL, &text, ERR));
     REFUSED(box is, boxlite_box_set_detached(NULL, 1, ERR));
     REFUSED(box is, boxlite_box_start(NULL, ERR));
     REFUSED(box is, boxlite_box_start_async(NULL, NULL, NULL, ERR));

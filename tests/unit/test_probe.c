@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "base/timeutil.h"
 #include "harness.h"
+#include "vmm/kvm/launch.h"
 #include "vmm/probe.h"
 #include "vmm/vmm.h"
 
@@ -195,6 +196,10 @@ TEST(auto_follows_the_verdict)
     if (bx_engine_choose("auto", tmpdir_fd(), &ops, NULL) < 0) {
         SKIP("qemu-system-x86_64 is not installed");
     }
+    _cleanup_free_ char *program = NULL;
+    bool own = bx_kvm_program(&program, NULL) == 0;
+    ASSERT_STREQ(ops->name, v.state != BX_KVM_USABLE ? "qemu-tcg" : own ? "kvm" : "qemu-kvm");
+    ASSERT_OK(bx_engine_choose("qemu", tmpdir_fd(), &ops, ERR));
     ASSERT_STREQ(ops->name, v.state == BX_KVM_USABLE ? "qemu-kvm" : "qemu-tcg");
     ops = NULL;
     if (v.state == BX_KVM_USABLE) {

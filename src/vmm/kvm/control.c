@@ -13,6 +13,8 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/fd.h"
+#include "vmm/kvm/snapshot.h"
 
 void bx_control_tell(uint32_t type, uint32_t value, const char *text)
 {
@@ -55,7 +57,21 @@ static void on_balloon(struct bx_vm *vm, uint32_t value)
     bx_balloon_resize(&vm->balloon, (uint64_t)value << 20);
 }
 
-static void on_message(struct bx_vm *vm, uint32_t type, uint32_t value)
+/* fds: state, memory; the message without them is none. */
+static void on_snapshot(struct bx_vm *vm, const int *fds)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+
+    if (fds[0] < 0 || fds[1] < 0 || !vm->pausing) {
+        bx_control_tell(BX_KVM_SNAPSHOT_DONE, 1, "the machine does not stand still");
+    } else if (bx_snapshot_save(vm, fds[0], fds[1], &err) < 0) {
+        bx_control_tell(BX_KVM_SNAPSHOT_DONE, 1, boxlite_error_message(err));
+    } else {
+        bx_control_tell(BX_KVM_SNAPSHOT_DONE, 0, "");
+    }
+}
+
+static void on_message(struct bx_vm *vm, uint32_t type, uint32_t value, const int *fds)
 {
     static void (*const fns[])(struct bx_vm * vm, uint32_t value) = {
         [BX_KVM_PAUSE] = on_pause,
@@ -64,9 +80,34 @@ static void on_message(struct bx_vm *vm, uint32_t type, uint32_t value)
         [BX_KVM_BALLOON] = on_balloon,
     };
 
-    if (type < BX_ARRAY_SIZE(fns) && fns[type]) {
+    if (type == BX_KVM_SNAPSHOT) {
+        on_snapshot(vm, fds);
+    } else if (type < BX_ARRAY_SIZE(fns) && fns[type]) {
         fns[type](vm, value);
     }
+}
+
+/* A message and the descriptors that came with it: two, or none (-1). */
+static ssize_t receive(void *head, size_t size, int fds[2])
+{
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } control;
+    struct iovec iov = {head, size};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(BX_KVM_FD_CONTROL, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+    fds[0] = fds[1] = -1;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(2 * sizeof(int))) {
+        memcpy(fds, CMSG_DATA(c), 2 * sizeof(int));
+    }
+    return n;
 }
 
 static void on_control(void *data, uint32_t events)
@@ -75,10 +116,13 @@ static void on_control(void *data, uint32_t events)
     struct {
         uint32_t type, value;
     } head = {0, 0};
-    ssize_t n = recv(BX_KVM_FD_CONTROL, &head, sizeof(head), MSG_DONTWAIT);
+    int fds[2];
+    ssize_t n = receive(&head, sizeof(head), fds);
 
     if (n == (ssize_t)sizeof(head)) {
-        on_message(vm, head.type, head.value);
+        on_message(vm, head.type, head.value, fds);
+        bx_close(&fds[0]);
+        bx_close(&fds[1]);
     } else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
         bx_vm_end(vm, BX_KVM_END_FAILED, "the supervisor is gone");
     }

@@ -110,7 +110,7 @@ static void on_net(void *data, uint32_t events)
 
 static void *run_disk(void *data)
 {
-    bx_vmm_jail_thread(BX_JAIL_DISK);
+    (void)bx_vmm_jail_thread(BX_JAIL_DISK);
     return bx_blk_worker(data);
 }
 

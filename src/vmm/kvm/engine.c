@@ -164,6 +164,28 @@ static void on_paused(struct bx_vmm *vm, bool paused)
     }
 }
 
+static void on_stats(struct bx_vmm *vm, const char *text, size_t len)
+{
+    _cleanup_free_ char *json = vm->events->stats ? strndup(text, len) : NULL;
+
+    if (json) {
+        vm->events->stats(vm->data, json);
+    }
+}
+
+static void on_saved(struct bx_vmm *vm, bool good, const char *text, size_t len)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    _cleanup_free_ char *why = good ? NULL : bx_escape(text, len, 500);
+
+    if (!good) {
+        (void)bx_fail(&err, BOXLITE_E_ENGINE, "%s", why ? why : "saving the machine failed");
+    }
+    if (vm->events->saved) {
+        vm->events->saved(vm->data, err);
+    }
+}
+
 static void on_message(struct bx_vmm *vm, const struct bx_kvm_msg *msg, size_t text_len)
 {
     switch (msg->type) {
@@ -173,6 +195,12 @@ static void on_message(struct bx_vmm *vm, const struct bx_kvm_msg *msg, size_t t
     case BX_KVM_PAUSED:
     case BX_KVM_RESUMED:
         on_paused(vm, msg->type == BX_KVM_PAUSED);
+        break;
+    case BX_KVM_STATS_TEXT:
+        on_stats(vm, msg->text, text_len);
+        break;
+    case BX_KVM_SNAPSHOT_DONE:
+        on_saved(vm, msg->value == 0, msg->text, text_len);
         break;
     case BX_KVM_ENDED:
         if (vm->end == 0) {
@@ -243,6 +271,40 @@ static int vmm_pause(struct bx_vmm *vm, boxlite_error **err)
 static int vmm_resume(struct bx_vmm *vm, boxlite_error **err)
 {
     return change(vm, false, err);
+}
+
+/* The request goes with its two descriptors. */
+static int vmm_snapshot(struct bx_vmm *vm, int state_fd, int memory_fd, boxlite_error **err)
+{
+    const int fds[2] = {state_fd, memory_fd};
+    uint32_t head[2] = {BX_KVM_SNAPSHOT, 0};
+    union {
+        struct cmsghdr align;
+        char room[CMSG_SPACE(sizeof(fds))];
+    } control = {.room = {0}};
+    struct iovec iov = {head, sizeof(head)};
+    const struct msghdr msg = {.msg_iov = &iov,
+                               .msg_iovlen = 1,
+                               .msg_control = &control,
+                               .msg_controllen = sizeof(control)};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+    if (!vm->paused) {
+        return bx_fail(err, BOXLITE_E_STATE, "the machine is not paused");
+    }
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(fds));
+    memcpy(CMSG_DATA(c), fds, sizeof(fds));
+    if (sendmsg(vm->proc.control, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+        return bx_fail_errno(err, BOXLITE_E_ENGINE, errno, "asking the engine");
+    }
+    return 0;
+}
+
+static int vmm_stats(struct bx_vmm *vm, boxlite_error **err)
+{
+    return ask(vm, BX_KVM_STATS, err);
 }
 
 /* ---- the process --------------------------------------------------------------------------------- */
@@ -349,6 +411,8 @@ const struct bx_vmm_ops bx_kvm_ops = {
     .start = start,
     .pause = vmm_pause,
     .resume = vmm_resume,
+    .snapshot = vmm_snapshot,
+    .stats = vmm_stats,
     .kill = vmm_kill,
     .pid = vmm_pid,
     .free = vmm_free,

@@ -9,8 +9,8 @@
  * thread, map executable memory, or signal another process. A call outside of a list ends the process
  * at once: nothing here makes one, so it is somebody else's code that does.
  *
- * Before this, launch.c has changed the user, dropped all capabilities, set limits and no_new_privs,
- * entered namespaces where that is allowed, and handed over nothing but ready descriptors.
+ * Before this, launch.c has changed the user, dropped all capabilities, set limits and no_new_privs and
+ * handed over nothing but ready descriptors, and confine.c has entered namespaces where that is allowed.
  */
 #include "vmm/kvm/jail.h"
 
@@ -109,7 +109,7 @@ static void build(struct program *p, const struct list *list)
     RETURN(SECCOMP_RET_KILL_PROCESS);
 }
 
-void bx_vmm_jail_thread(enum bx_jail_kind kind)
+bool bx_vmm_jail_thread(enum bx_jail_kind kind)
 {
     struct program p = {.n = 0};
 
@@ -117,18 +117,21 @@ void bx_vmm_jail_thread(enum bx_jail_kind kind)
     const struct sock_fprog prog = {.len = p.n, .filter = p.code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) < 0) {
-        if (errno != EINVAL && errno != ENOSYS) { /* a kernel without seccomp filters */
+        if (errno != EINVAL && errno != ENOSYS) {
             abort();
         }
+        return false;
     }
+    return true;
 }
 
 #else
 
 /* A sanitizer's runtime needs what the lists deny. */
-void bx_vmm_jail_thread(enum bx_jail_kind kind)
+bool bx_vmm_jail_thread(enum bx_jail_kind kind)
 {
     (void)kind;
+    return false;
 }
 
 #endif

@@ -33,6 +33,8 @@
 #include "vmm/kvm/proto.h"
 
 #define NOFILE 256
+#define STAGES_MAX 4096
+#define STAGES_MS 5000
 #define CMDLINE_MAX 2047
 
 static const char kernel_words[] =
@@ -138,7 +140,7 @@ int bx_kvm_argv(const struct bx_vmm_config *c, struct bx_strv *ret, boxlite_erro
     add(ret, &error, "cpus=%" PRIu32, c->cpus);
     add(ret, &error, "memory=%" PRIu64, c->memory >> 20 << 20);
     add(ret, &error, "disks=%s", disks);
-    add(ret, &error, "flags=%s%s", c->initramfs ? "i" : "",
+    add(ret, &error, "flags=%s%s%s", c->initramfs ? "i" : "", c->restore ? "s" : "",
         secure_getenv("BOXLITE_TRACE_BOOT") ? "t" : "");
     add(ret, &error, "started=%" PRIu64, bx_now_mono());
     if (c->net_fd >= 0) {
@@ -186,6 +188,9 @@ static int open_inputs(const struct bx_vmm_config *c, struct child_ends *e, boxl
         bx_hint(err, "see what boxlite doctor says about KVM");
         return r;
     }
+    if (c->restore) { /* kernel and initramfs are in its memory */
+        return 0;
+    }
     int r = open_input(c->kernel, "kernel", &e->kernel, err);
     return r < 0 || !c->initramfs ? r : open_input(c->initramfs, "initramfs", &e->initramfs, err);
 }
@@ -216,10 +221,10 @@ static int make_channels(struct child_ends *e, struct bx_kvm_proc *p, boxlite_er
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "making the engine's channels") : 0;
 }
 
-/* The size that no file of the engine's may grow beyond. */
+/* The size that no file of the engine's may grow beyond: that of a disk, or of the memory. */
 static rlim_t largest_disk(const struct bx_vmm_config *c)
 {
-    rlim_t largest = 0;
+    rlim_t largest = c->memory; /* a snapshot's */
     struct stat st;
 
     for (size_t i = 0; i < c->ndisks; i++) {
@@ -244,6 +249,8 @@ static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
         {c->net_fd, BX_KVM_FD_NET},
         {e->kernel, BX_KVM_FD_KERNEL},
         {e->initramfs, BX_KVM_FD_INITRAMFS},
+        {c->restore ? c->state_fd : -1, BX_KVM_FD_STATE},
+        {c->restore ? c->memory_fd : -1, BX_KVM_FD_MEMORY},
     };
     size_t n = 0;
 
@@ -287,6 +294,38 @@ static int spawn(const struct bx_vmm_config *c, const char *program, const struc
     };
 
     return bx_spawn(&spec, &p->pid, &p->pidfd, err);
+}
+
+int bx_kvm_stages(struct bx_buf *on, struct bx_buf *off, boxlite_error **err)
+{
+    _cleanup_free_ char *program = NULL;
+    _cleanup_buf_ struct bx_buf out = BX_BUF_INIT(STAGES_MAX);
+    struct bx_engine_jail jail;
+    int status = 0;
+    int r = bx_kvm_program(&program, err);
+
+    bx_engine_jail_prepare(&jail, false);
+    const char *const argv[] = {BX_KVM_PROGRAM, "flags=j", NULL}, *const env[] = {NULL};
+    const struct bx_spawn spec = {.path = program,
+                                  .argv = argv,
+                                  .envp = env,
+                                  .death_signal = SIGKILL,
+                                  .no_new_privs = true,
+                                  .child = bx_engine_jail_enter,
+                                  .child_data = &jail};
+    r = r < 0 ? r : bx_run(&spec, &out, NULL, bx_deadline_ms(STAGES_MS), &status, err);
+    if (r < 0) {
+        return r;
+    }
+    char *rest = (char *)bx_buf_data(&out), *line;
+    while ((line = strsep(&rest, "\n"))) {
+        struct bx_buf *to = line[0] == '+' ? on : line[0] == '-' ? off : NULL;
+        if (to && line[1] == ' ' &&
+            bx_buf_appendf(to, "%s%s", to->len > 0 ? ", " : "", line + 2) < 0) {
+            return bx_fail_oom(err);
+        }
+    }
+    return 0;
 }
 
 int bx_kvm_launch(const struct bx_vmm_config *config, struct bx_kvm_proc *ret, boxlite_error **err)

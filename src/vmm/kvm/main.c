@@ -6,12 +6,13 @@
  * a machine is made), x86_64/boot.c (how Linux starts in it), vcpu.c (how it runs), virtqueue.h and
  * virtio.h (how devices talk), dev/ (the devices), jail.c (what all of this may do).
  */
+#include <fcntl.h>
 #include <stdio.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/timeutil.h"
+#include "vmm/kvm/confine.h"
 #include "vmm/kvm/control.h"
 #include "vmm/kvm/jail.h"
 
@@ -30,6 +31,19 @@ static void print_trace(const struct bx_trace *t)
         (void)dprintf(STDERR_FILENO, "trace-boot: %-8s %8llu us\n", bx_trace_name(i),
                       (unsigned long long)bx_trace_us(t, i));
     }
+}
+
+static void print_stage(const char *name, bool on)
+{
+    (void)dprintf(STDOUT_FILENO, "%c %s\n", on ? '+' : '-', name);
+}
+
+/* For `boxlite doctor`: goes through the stages of confinement and tells of them, no more. */
+static int tell_stages(void)
+{
+    bx_confine(print_stage);
+    print_stage("system calls", bx_vmm_jail_thread(BX_JAIL_MAIN));
+    return 0;
 }
 
 static int start(struct bx_vm *vm, boxlite_error **err)
@@ -54,7 +68,6 @@ int main(int argc, char **argv)
 
     vm->trace.start = bx_now_mono();
     bx_trace_reach(&vm->trace, BX_STAGE_EXEC);
-    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (bx_vm_options_parse(argc, argv, &opt, &err) < 0) {
         (void)dprintf(STDERR_FILENO, "%s: %s\n", BX_KVM_PROGRAM, boxlite_error_message(err));
         return 2;
@@ -62,10 +75,16 @@ int main(int argc, char **argv)
     if (opt.started > 0 && opt.started < vm->trace.start) {
         vm->trace.start = opt.started;
     }
+    if (opt.tell_stages) {
+        return tell_stages();
+    }
+    vm->pagemap_fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC); /* its own, for snapshots */
+    bx_confine(NULL);
+    bx_trace_reach(&vm->trace, BX_STAGE_CONFINED);
     if (bx_vm_create(vm, &opt, &err) < 0 || start(vm, &err) < 0) {
         fail(err);
     }
-    bx_vmm_jail_thread(BX_JAIL_MAIN);
+    (void)bx_vmm_jail_thread(BX_JAIL_MAIN);
     while (!__atomic_load_n(&vm->ended, __ATOMIC_ACQUIRE)) {
         (void)bx_loop_dispatch(vm->loop, -1);
     }

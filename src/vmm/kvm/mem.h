@@ -17,6 +17,7 @@
 #define BX_GMEM_GAP UINT64_C(0xc0000000) /* devices from here to 4 GiB */
 #define BX_GMEM_HIGH UINT64_C(0x100000000)
 #define BX_PAGE 4096u
+#define BX_GMAPPED_MAX 40 /* segments of a kernel, initramfs */
 
 struct bx_gregion {
     uint64_t gpa, size;
@@ -24,10 +25,16 @@ struct bx_gregion {
     uint64_t file_off; /* of its first byte in a memory file */
 };
 
+struct bx_gmapped { /* comes from a file, wherever the guest has not written */
+    uint64_t gpa, len;
+};
+
 struct bx_gmem {
     struct bx_gregion region[2];
     unsigned n;
     uint64_t size;
+    struct bx_gmapped mapped[BX_GMAPPED_MAX];
+    unsigned nmapped;
 };
 
 /* size: a multiple of a page. fd: a file that holds the memory (mapped copy-on-write), or -1 for

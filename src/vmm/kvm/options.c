@@ -71,7 +71,8 @@ static bool set_started(struct bx_vm_options *o, const char *v)
     return bx_parse_u64(v, UINT64_MAX, &o->started) == 0;
 }
 
-/* Letters: i initramfs, s from a snapshot, h huge pages, t trace of the boot. */
+/* Letters: i initramfs, s from a snapshot, h huge pages, t trace of the boot, j tell the stages of
+ * confinement. */
 static bool set_flags(struct bx_vm_options *o, const char *v)
 {
     for (; *v; v++) {
@@ -84,6 +85,9 @@ static bool set_flags(struct bx_vm_options *o, const char *v)
             break;
         case 'h':
             o->huge_pages = true;
+            break;
+        case 'j':
+            o->tell_stages = true;
             break;
         case 't':
             o->trace_boot = true;

@@ -18,7 +18,7 @@ struct bx_vm_options {
     const char *cmdline;
     uint32_t cpus;
     uint64_t memory; /* bytes */
-    bool initramfs, net, restore, huge_pages, trace_boot;
+    bool initramfs, net, restore, huge_pages, trace_boot, tell_stages;
     uint8_t mac[6];
     unsigned ndisks;
     bool disk_read_only[BX_KVM_DISKS_MAX];

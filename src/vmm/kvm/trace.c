@@ -16,9 +16,11 @@ void bx_trace_reach(struct bx_trace *t, enum bx_stage stage)
 const char *bx_trace_name(enum bx_stage stage)
 {
     static const char *const names[BX_STAGES] = {
-        [BX_STAGE_EXEC] = "exec",       [BX_STAGE_VM] = "vm",         [BX_STAGE_MEMORY] = "memory",
-        [BX_STAGE_DEVICES] = "devices", [BX_STAGE_LOADED] = "loaded", [BX_STAGE_VCPUS] = "vcpus",
-        [BX_STAGE_ENTER] = "enter",     [BX_STAGE_HELLO] = "hello",
+        [BX_STAGE_EXEC] = "exec",       [BX_STAGE_CONFINED] = "confined",
+        [BX_STAGE_VM] = "vm",           [BX_STAGE_MEMORY] = "memory",
+        [BX_STAGE_DEVICES] = "devices", [BX_STAGE_LOADED] = "loaded",
+        [BX_STAGE_VCPUS] = "vcpus",     [BX_STAGE_ENTER] = "enter",
+        [BX_STAGE_HELLO] = "hello",
     };
 
     return names[stage];

@@ -10,14 +10,15 @@
 #include <stdint.h>
 
 enum bx_stage {
-    BX_STAGE_EXEC,    /* main() */
-    BX_STAGE_VM,      /* KVM has made the machine */
-    BX_STAGE_MEMORY,  /* memory is mapped and known to KVM */
-    BX_STAGE_DEVICES, /* devices are there */
-    BX_STAGE_LOADED,  /* kernel, initramfs, tables are in memory */
-    BX_STAGE_VCPUS,   /* vCPUs are made */
-    BX_STAGE_ENTER,   /* first instruction of the guest */
-    BX_STAGE_HELLO,   /* the agent's first byte */
+    BX_STAGE_EXEC,     /* main() */
+    BX_STAGE_CONFINED, /* namespaces and the like are behind */
+    BX_STAGE_VM,       /* KVM has made the machine */
+    BX_STAGE_MEMORY,   /* memory is mapped and known to KVM */
+    BX_STAGE_DEVICES,  /* devices are there */
+    BX_STAGE_LOADED,   /* kernel, initramfs, tables are in memory */
+    BX_STAGE_VCPUS,    /* vCPUs are made */
+    BX_STAGE_ENTER,    /* first instruction of the guest */
+    BX_STAGE_HELLO,    /* the agent's first byte */
     BX_STAGES
 };
 

@@ -185,7 +185,7 @@ static void *run_vcpu(void *data)
     struct bx_vcpu *v = data;
 
     own_run = v->run;
-    bx_vmm_jail_thread(BX_JAIL_VCPU);
+    (void)bx_vmm_jail_thread(BX_JAIL_VCPU);
     bx_trace_reach(&v->vm->trace, BX_STAGE_ENTER);
     while (!over(v->vm)) {
         __atomic_store_n(&v->run->immediate_exit, 0, __ATOMIC_SEQ_CST);

@@ -81,6 +81,14 @@ static void raise_interrupt(struct bx_virtio *v, uint32_t why)
     }
 }
 
+void bx_virtio_resume(struct bx_virtio *v)
+{
+    if (v->s.isr) {
+        raise_interrupt(v, v->s.isr);
+    }
+    bx_virtio_kick(v);
+}
+
 void bx_virtio_config_changed(struct bx_virtio *v)
 {
     v->s.generation++;

@@ -82,6 +82,9 @@ void bx_virtio_notified(struct bx_virtio *v);
 /* Makes the device's own thread work soon; from any thread. */
 void bx_virtio_kick(struct bx_virtio *v);
 
+/* A saved state was loaded: the driver hears again what it may have missed, the device looks. */
+void bx_virtio_resume(struct bx_virtio *v);
+
 /* For devices, under the lock. */
 bool bx_virtio_live(const struct bx_virtio *v); /* driver ready and nothing broken */
 bool bx_virtio_has(const struct bx_virtio *v, unsigned feature_bit);

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 
 #include "base/error.h"
+#include "vmm/kvm/snapshot.h"
 
 static int create_machine(struct bx_vm *vm, boxlite_error **err)
 {
@@ -70,8 +71,7 @@ static int load(struct bx_vm *vm, uint64_t *ret_entry, boxlite_error **err)
 
 static int create_vcpus(struct bx_vm *vm, uint64_t entry, boxlite_error **err)
 {
-    _cleanup_free_ struct kvm_cpuid2 *cpuid = NULL;
-    int r = bx_cpuid_get(BX_KVM_FD_KVM, vm->fd, &cpuid, err);
+    int r = bx_cpuid_get(BX_KVM_FD_KVM, vm->fd, &vm->cpuid, err);
 
     vm->vcpus = calloc(vm->opt.cpus, sizeof(*vm->vcpus));
     if (r == 0 && !vm->vcpus) {
@@ -80,7 +80,7 @@ static int create_vcpus(struct bx_vm *vm, uint64_t entry, boxlite_error **err)
     for (unsigned i = 0; r == 0 && i < vm->opt.cpus; i++) {
         r = bx_vcpu_create(vm, i, err);
         if (r == 0) {
-            r = bx_cpuid_set(vm->vcpus[i].fd, cpuid, i, vm->opt.cpus, err);
+            r = bx_cpuid_set(vm->vcpus[i].fd, vm->cpuid, i, vm->opt.cpus, err);
         }
         if (r == 0 && !vm->opt.restore) {
             r = bx_arch_vcpu_init(vm->vcpus[i].fd, i, entry, err);
@@ -117,6 +117,9 @@ int bx_vm_create(struct bx_vm *vm, const struct bx_vm_options *opt, boxlite_erro
     }
     bx_trace_reach(&vm->trace, BX_STAGE_LOADED);
     if ((r = create_vcpus(vm, entry, err)) < 0) {
+        return r;
+    }
+    if (vm->opt.restore && (r = bx_snapshot_load(vm, err)) < 0) {
         return r;
     }
     bx_trace_reach(&vm->trace, BX_STAGE_VCPUS);

@@ -48,6 +48,8 @@ struct bx_vm {
     struct bx_loop *loop;
     struct bx_trace trace;
 
+    int pagemap_fd; /* /proc/self/pagemap, opened before the confinement; -1 */
+    struct kvm_cpuid2 *cpuid;
     struct bx_vcpu *vcpus;
     size_t run_size;      /* of a struct kvm_run with its page of data */
     pthread_mutex_t lock; /* what follows */

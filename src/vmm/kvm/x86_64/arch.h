@@ -22,7 +22,7 @@ struct bx_boot_image {
 /* Before the first vCPU: irqchip, and what KVM wants to know of the address space. */
 int bx_arch_vm_init(int vm_fd, boxlite_error **err);
 /* Puts kernel, initramfs, tables and parameters into fresh memory. *ret_entry: where vCPU 0 starts. */
-int bx_arch_load(const struct bx_gmem *mem, const struct bx_boot_image *image, uint64_t *ret_entry,
+int bx_arch_load(struct bx_gmem *mem, const struct bx_boot_image *image, uint64_t *ret_entry,
                  boxlite_error **err);
 /* The processor that a guest sees, for all vCPUs: allocated, caller frees. */
 int bx_cpuid_get(int kvm_fd, int vm_fd, struct kvm_cpuid2 **ret, boxlite_error **err);
@@ -33,9 +33,9 @@ int bx_cpuid_set(int vcpu_fd, struct kvm_cpuid2 *cpuid, unsigned id, unsigned cp
 int bx_arch_vcpu_init(int vcpu_fd, unsigned id, uint64_t entry, boxlite_error **err);
 
 /* Parts of bx_arch_load(), apart so that they can be tested. */
-int bx_kernel_load(const struct bx_gmem *mem, int fd, uint64_t *ret_entry, uint64_t *ret_end,
+int bx_kernel_load(struct bx_gmem *mem, int fd, uint64_t *ret_entry, uint64_t *ret_end,
                    boxlite_error **err);
-int bx_initramfs_load(const struct bx_gmem *mem, int fd, uint64_t kernel_end, uint64_t *ret_gpa,
+int bx_initramfs_load(struct bx_gmem *mem, int fd, uint64_t kernel_end, uint64_t *ret_gpa,
                       uint64_t *ret_size, boxlite_error **err);
 /* Writes the tables at BX_ACPI_ADDR: the address of the root pointer, or 0 if they do not fit. */
 uint64_t bx_acpi_write(const struct bx_gmem *mem, unsigned cpus, unsigned devices);

@@ -98,7 +98,7 @@ static void write_seed(const struct bx_gmem *mem, struct boot_params *p)
     p->hdr.setup_data = BX_SEED_ADDR;
 }
 
-int bx_arch_load(const struct bx_gmem *mem, const struct bx_boot_image *image, uint64_t *ret_entry,
+int bx_arch_load(struct bx_gmem *mem, const struct bx_boot_image *image, uint64_t *ret_entry,
                  boxlite_error **err)
 {
     struct boot_params *p = bx_gmem_at(mem, BX_PARAMS_ADDR, sizeof(*p));

@@ -31,7 +31,7 @@ static uint64_t page_up(uint64_t v)
 
 /* Fills [gpa, gpa + len) from the file: by mapping where the pages fall together, else by reading.
  * Memory is fresh, so what the mapping brings along behind the end is made zero again. */
-static int place(const struct bx_gmem *mem, int fd, uint64_t off, uint64_t gpa, uint64_t len)
+static int place(struct bx_gmem *mem, int fd, uint64_t off, uint64_t gpa, uint64_t len)
 {
     uint8_t *host = bx_gmem_at(mem, gpa, len);
     uint64_t whole = page_up(len);
@@ -39,11 +39,13 @@ static int place(const struct bx_gmem *mem, int fd, uint64_t off, uint64_t gpa, 
     if (!host) {
         return -ENOSPC;
     }
-    if (off % BX_PAGE == 0 && gpa % BX_PAGE == 0 && bx_gmem_at(mem, gpa, whole)) {
+    if (off % BX_PAGE == 0 && gpa % BX_PAGE == 0 && bx_gmem_at(mem, gpa, whole) &&
+        mem->nmapped < BX_GMAPPED_MAX) {
         if (mmap(host, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd,
                  (off_t)off) == MAP_FAILED) {
             return -errno;
         }
+        mem->mapped[mem->nmapped++] = (struct bx_gmapped){gpa, whole};
         if (whole > len) {
             memset(host + len, 0, whole - len);
         }
@@ -87,7 +89,7 @@ static int read_headers(int fd, uint64_t file_size, Elf64_Ehdr *eh, Elf64_Phdr *
     return 0;
 }
 
-int bx_kernel_load(const struct bx_gmem *mem, int fd, uint64_t *ret_entry, uint64_t *ret_end,
+int bx_kernel_load(struct bx_gmem *mem, int fd, uint64_t *ret_entry, uint64_t *ret_end,
                    boxlite_error **err)
 {
     Elf64_Phdr ph[SEGMENTS_MAX];
@@ -133,7 +135,7 @@ int bx_kernel_load(const struct bx_gmem *mem, int fd, uint64_t *ret_entry, uint6
     return r;
 }
 
-int bx_initramfs_load(const struct bx_gmem *mem, int fd, uint64_t kernel_end, uint64_t *ret_gpa,
+int bx_initramfs_load(struct bx_gmem *mem, int fd, uint64_t kernel_end, uint64_t *ret_gpa,
                       uint64_t *ret_size, boxlite_error **err)
 {
     uint64_t top = mem->region[0].size < INITRAMFS_END ? mem->region[0].size : INITRAMFS_END;
