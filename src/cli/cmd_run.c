@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "cli/applyif.h"
 #include "cli/boxrun.h"
 #include "cli/boxspec.h"
 #include "cli/commands.h"
@@ -22,11 +23,11 @@ static const struct cli_option options[] = {
     {0},
 };
 
-static int run_attached(boxlite_box *box)
+static int run_attached(boxlite_box *box, const struct cli_list *operands)
 {
     int status;
 
-    if (cli_box.idle) {
+    if (cli_box.idle && !cli_apply_if()) {
         return cli_error_hint("add -d, or give a command",
                               "--idle needs --detach: nothing would end the box");
     }
@@ -38,7 +39,8 @@ static int run_attached(boxlite_box *box)
     if (status) {
         return status;
     }
-    status = cli_box_attach(box, cli_process.interactive, cli_process.tty);
+    status = cli_apply_if() ? cli_apply_if_run(box, operands)
+                            : cli_box_attach(box, cli_process.interactive, cli_process.tty);
     cli_trace("command");
     return status;
 }
@@ -59,10 +61,21 @@ static bool ended_by_itself(int status)
     return !cli_signals_fatal() && status != CLI_EXIT_SIGNAL(13);
 }
 
+/* The command is not the box' main one then: it is run when the box is up. */
+static int check_apply_if(const struct cli_list *operands)
+{
+    if (opt.detach) {
+        return cli_error_hint("leave one of them out",
+                              "--apply-if and --detach exclude each other");
+    }
+    return cli_apply_if_check(operands);
+}
+
 static int run(const struct cli_list *operands)
 {
     _cleanup_box_options_ boxlite_box_options *o = NULL;
     _cleanup_box_ boxlite_box *box = NULL;
+    struct cli_list image_only = {operands->items, 1};
     int status;
 
     if (opt.detach && cli_process.tty && cli_process.interactive) {
@@ -73,7 +86,9 @@ static int run(const struct cli_list *operands)
         cli_transfer.show = CLI_SHOW_NOTHING;
     }
     cli_trace_start(opt.trace);
-    status = cli_box_make(operands, opt.detach, &o);
+    status = cli_apply_if() ? check_apply_if(operands) : 0;
+    status = status ? status
+                    : cli_box_make(cli_apply_if() ? &image_only : operands, opt.detach, &o);
     if (status) {
         return status;
     }
@@ -83,8 +98,8 @@ static int run(const struct cli_list *operands)
     if (status) {
         return status;
     }
-    status = opt.detach ? run_detached(box) : run_attached(box);
-    if (!opt.detach && !cli_box.remove && ended_by_itself(status)) {
+    status = opt.detach ? run_detached(box) : run_attached(box, operands);
+    if (!opt.detach && !cli_box.remove && !cli_apply_if() && ended_by_itself(status)) {
         cli_box_settle(box);
     }
     if (cli_box.remove && (!opt.detach || status)) {
@@ -95,8 +110,8 @@ static int run(const struct cli_list *operands)
     return status;
 }
 
-static const struct cli_option *const sets[] = {options, cli_process_options, cli_box_options,
-                                                NULL};
+static const struct cli_option *const sets[] = {options, cli_apply_if_options, cli_process_options,
+                                                cli_box_options, NULL};
 
 const struct cli_command cli_cmd_run = {
     .name = "run",
@@ -110,7 +125,8 @@ const struct cli_command cli_cmd_run = {
         "boxlite run --rm boxlite/base:bookworm python3 -c 'print(6*7)'\n"
         "tar c . | boxlite run --rm -i boxlite/base:bookworm sh -c 'cd /tmp && tar x && ls'\n"
         "boxlite run -it --rm --memory 1G --network user boxlite/base:bookworm bash\n"
-        "boxlite run -d --name work --idle boxlite/base:bookworm",
+        "boxlite run -d --name work --idle boxlite/base:bookworm\n"
+        "boxlite run --rm --workspace . --apply-if 'make test' boxlite/base:bookworm ./fix.sh",
     .sets = sets,
     .min = 1,
     .max = CLI_ANY,

@@ -23,6 +23,9 @@ static const struct cli_command *const box_commands[] = {
     &cli_cmd_commit,
     NULL,
 };
+static const struct cli_command *const workspace_commands[] = {
+    &cli_cmd_diff, &cli_cmd_apply, &cli_cmd_discard, &cli_cmd_undo, NULL,
+};
 static const struct cli_command *const image_commands[] = {
     &cli_cmd_pull,          &cli_cmd_push,          &cli_cmd_login,        &cli_cmd_logout,
     &cli_cmd_image_import,  &cli_cmd_image_load,    &cli_cmd_image_save,   &cli_cmd_image_ls,
@@ -41,9 +44,13 @@ static const struct cli_command *const host_commands[] = {
 };
 
 const struct cli_section cli_sections[] = {
-    {"Boxes", box_commands},         {"Images", image_commands},
-    {"Kernels", kernel_commands},    {"Coding agents", agent_commands},
-    {"This machine", host_commands}, {0},
+    {"Boxes", box_commands},
+    {"Workspaces", workspace_commands},
+    {"Images", image_commands},
+    {"Kernels", kernel_commands},
+    {"Coding agents", agent_commands},
+    {"This machine", host_commands},
+    {0},
 };
 
 const struct cli_alias cli_aliases[] = {

@@ -39,6 +39,7 @@ void cli_help_command(FILE *f, const struct cli_command *command);
 /* complete.c: what could stand where the last word is, one a line. */
 int cli_complete(int argc, char *const *argv);
 
+extern const struct cli_command cli_cmd_diff, cli_cmd_apply, cli_cmd_discard, cli_cmd_undo;
 extern const struct cli_command cli_cmd_run, cli_cmd_commit, cli_cmd_create, cli_cmd_start,
     cli_cmd_exec, cli_cmd_attach, cli_cmd_stop, cli_cmd_kill, cli_cmd_rm, cli_cmd_ls,
     cli_cmd_inspect, cli_cmd_logs, cli_cmd_cp, cli_cmd_pause, cli_cmd_unpause, cli_cmd_wait,
