@@ -648,13 +648,19 @@ BOXLITE_API void boxlite_exec_free(boxlite_exec *exec);
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* Copies between host and a running box; folders with all in them; owners become the calling user
- * on the host and root in the box, modes, times and symlinks are kept. Like `docker cp`: into an
+/* Copies between host and a box; folders with all in them; owners become the calling user on the host
+ * and the box's user in the box, modes, times and symlinks are kept. A box that is not running is started
+ * for it without its main command, and stopped after: BUSY if another process does so just now. Like `docker cp`: into an
  * existing folder, else to that name; a source that ends with "/." gives its contents only. What
  * comes out of a box never leaves the target folder, follows no link in it, and brings no devices
  * and no set-user-ID bits; INTEGRITY when a box tries. */
 BOXLITE_API int boxlite_box_copy_in(boxlite_box *box, const char *host_path,
                                     const char *guest_path, boxlite_error **err);
+/* The same with another owner in the box: a user as for a command ("name", "1000:1000"), or "": the numbers
+ * that the files have on the host. */
+BOXLITE_API int boxlite_box_copy_in_owner(boxlite_box *box, const char *host_path,
+                                          const char *guest_path, const char *owner,
+                                          boxlite_error **err);
 BOXLITE_API int boxlite_box_copy_out(boxlite_box *box, const char *guest_path,
                                      const char *host_path, boxlite_error **err);
 /* The same as a tar stream on a descriptor (borrowed; blocking). */

@@ -200,7 +200,19 @@ int boxlite_box_copy_in(boxlite_box *box, const char *host_path, const char *gue
     bx_need(box, err);
     bx_need(host_path, err);
     bx_need(guest_path, err);
-    return bx_box_copy_in(box, host_path, guest_path, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_copy_in(box, host_path, guest_path, NULL, err);
+}
+
+int boxlite_box_copy_in_owner(boxlite_box *box, const char *host_path, const char *guest_path,
+                              const char *owner, boxlite_error **err)
+{
+    bx_need(box, err);
+    bx_need(host_path, err);
+    bx_need(guest_path, err);
+    bx_need(owner, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_copy_in(box, host_path, guest_path, owner, err);
 }
 
 int boxlite_box_copy_out(boxlite_box *box, const char *guest_path, const char *host_path,
@@ -209,21 +221,24 @@ int boxlite_box_copy_out(boxlite_box *box, const char *guest_path, const char *h
     bx_need(box, err);
     bx_need(guest_path, err);
     bx_need(host_path, err);
-    return bx_box_copy_out(box, guest_path, host_path, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_copy_out(box, guest_path, host_path, err);
 }
 
 int boxlite_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_error **err)
 {
     bx_need(box, err);
     bx_need(guest_dir, err);
-    return bx_box_copy_in_tar(box, fd, guest_dir, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_copy_in_tar(box, fd, guest_dir, err);
 }
 
 int boxlite_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, boxlite_error **err)
 {
     bx_need(box, err);
     bx_need(guest_path, err);
-    return bx_box_copy_out_tar(box, guest_path, fd, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_copy_out_tar(box, guest_path, fd, err);
 }
 
 int boxlite_box_exec_tar_in(boxlite_box *box, const char *guest_dir, boxlite_exec **ret,
@@ -247,5 +262,6 @@ int boxlite_box_exec_tar_out(boxlite_box *box, const char *guest_path, boxlite_e
 int boxlite_box_changes_tar(boxlite_box *box, int fd, boxlite_error **err)
 {
     bx_need(box, err);
-    return bx_box_changes_tar(box, fd, err);
+    int r = prepare_start(box, err);
+    return r < 0 ? r : bx_box_changes_tar(box, fd, err);
 }

@@ -14,7 +14,7 @@
 #define BX_ROOT_MERGED "/box/merged"
 
 /* Starts the stream of an upper folder; read it with bx_copy_read() and end it with bx_copy_finish().
- * merged may be "". */
+ * merged may be "", or "@" and a path in the container. */
 int bx_changes_start(boxlite_box *box, const char *upper, const char *merged, struct bx_copy *ret,
                      boxlite_error **err);
 /* All that differs from the image, as a tar on fd; a box that is stopped is started quietly. */

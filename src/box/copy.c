@@ -21,6 +21,7 @@
 #include "base/io.h"
 #include "base/path.h"
 #include "box/options.h"
+#include "box/quiet.h"
 
 #define CHUNK (256u << 10)
 
@@ -102,6 +103,14 @@ static int guest_is_folder(boxlite_box *box, const char *path, boxlite_error **e
     return 0;
 }
 
+/* The command is over: its handle goes before its box does. */
+static int end_quiet(struct bx_copy *c, struct bx_quiet *quiet, boxlite_error **err)
+{
+    bx_copy_done(c);
+    *c = (struct bx_copy){0};
+    return bx_quiet_end(quiet, err);
+}
+
 static int need_guest_folder(boxlite_box *box, const char *path, boxlite_error **err)
 {
     int r = guest_is_folder(box, path, err);
@@ -110,11 +119,47 @@ static int need_guest_folder(boxlite_box *box, const char *path, boxlite_error *
                     : 0;
 }
 
+/* ---- Progress -------------------------------------------------------------------------------- */
+
+#define TELL_BYTES (4u << 20)
+
+void bx_copy_tell(struct bx_copy_progress *p, uint64_t more)
+{
+    p->done += more;
+    if (p->fn && p->done - p->told >= TELL_BYTES) {
+        p->told = p->done;
+        p->fn(p->data, p->what, p->done, 0);
+    }
+}
+
+static struct bx_copy_progress progress_of(const boxlite_box *box, const char *what)
+{
+    return (struct bx_copy_progress){
+        .fn = box->rt->images.progress, .data = box->rt->images.progress_data, .what = what};
+}
+
+static void end_progress(const struct bx_copy_progress *p)
+{
+    if (p->fn && p->told > 0) {
+        p->fn(p->data, p->what, p->done, p->done);
+    }
+}
+
 /* ---- In -------------------------------------------------------------------------------------- */
 
-static int copy_in(boxlite_box *box, const char *host_path, const char *guest_path,
-                   boxlite_error **err)
+/* Starts tar-in for a folder, with the user whose all will be. */
+static int start_in(boxlite_box *box, const char *dir, const char *owner, struct bx_copy *ret,
+                    boxlite_error **err)
 {
+    const char *user = owner ? owner : box->config.user ? box->config.user : "0:0";
+    const char *const argv[] = {dir, user};
+    return bx_copy_start_builtin(box, "tar-in", argv, *user ? 2 : 1, true, ret, err);
+}
+
+static int copy_in(boxlite_box *box, const char *host_path, const char *guest_path,
+                   const char *owner, boxlite_error **err)
+{
+    struct bx_copy_progress progress = progress_of(box, "copying into the box");
     _cleanup_split_ struct split from = {0}, to = {0};
     _cleanup_(bx_copy_done) struct bx_copy c = {0};
     struct stat st;
@@ -144,21 +189,28 @@ static int copy_in(boxlite_box *box, const char *host_path, const char *guest_pa
         }
     }
     const char *top = !folder ? to.name : from.contents ? "." : from.name;
-    r = bx_copy_start(box, true, folder ? guest_path : to.dir, &c, err);
+    r = start_in(box, folder ? guest_path : to.dir, owner, &c, err);
     if (r == 0) {
-        r = bx_copy_pack(&c, &box->rt->log, AT_FDCWD, host_path, top, err);
+        r = bx_copy_pack(&c, &box->rt->log, &progress, AT_FDCWD, host_path, top, owner && !*owner,
+                         err);
     }
-    return r < 0 ? r : bx_copy_finish(&c, err);
+    r = r < 0 ? r : bx_copy_finish(&c, err);
+    end_progress(&progress);
+    return r;
 }
 
 int bx_box_copy_in(boxlite_box *box, const char *host_path, const char *guest_path,
-                   boxlite_error **err)
+                   const char *owner, boxlite_error **err)
 {
+    _cleanup_quiet_ struct bx_quiet quiet = {0};
     int r = bx_check_guest_path("guest_path", guest_path, err);
+    r = r < 0 ? r : bx_box_need_config(box, err);
     if (r < 0) {
         return r;
     }
-    r = copy_in(box, host_path, guest_path, err);
+    r = bx_quiet_begin(box, &quiet, err);
+    r = r < 0 ? r : copy_in(box, host_path, guest_path, owner, err);
+    r = r < 0 ? r : bx_quiet_end(&quiet, err);
     if (r < 0) {
         bx_wrap(err, "copying %s to %s:%s", host_path, box->row.name, guest_path);
     }
@@ -169,11 +221,13 @@ int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_
 {
     _cleanup_(bx_copy_done) struct bx_copy c = {0};
     _cleanup_free_ char *chunk = malloc(CHUNK);
+    _cleanup_quiet_ struct bx_quiet quiet = {0};
     int r = bx_check_guest_path("guest_dir", guest_dir, err);
 
     if (r == 0 && !chunk) {
         r = bx_fail_oom(err);
     }
+    r = r < 0 ? r : bx_quiet_begin(box, &quiet, err);
     if (r == 0) {
         r = need_guest_folder(box, guest_dir, err);
     }
@@ -192,6 +246,7 @@ int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_
             r = bx_copy_write(&c, chunk, (size_t)n, err);
         }
     }
+    r = r < 0 ? r : end_quiet(&c, &quiet, err);
     if (r < 0) {
         bx_wrap(err, "copying an archive to %s:%s", box->row.name, guest_dir);
     }
@@ -234,6 +289,7 @@ static int copy_out(boxlite_box *box, const char *guest_path, const char *host_p
     _cleanup_(bx_copy_done) struct bx_copy c = {0};
     _cleanup_close_ int dirfd = -1;
     _cleanup_free_ char *top = NULL;
+    struct bx_copy_progress progress = progress_of(box, "copying out of the box");
     int r = split_path(guest_path, &from, err);
 
     if (r == 0) {
@@ -243,19 +299,25 @@ static int copy_out(boxlite_box *box, const char *guest_path, const char *host_p
         r = bx_copy_start(box, false, guest_path, &c, err);
     }
     if (r == 0) {
-        r = bx_copy_unpack(&c, &box->rt->log, dirfd, from.contents ? "." : from.name, top, err);
+        r = bx_copy_unpack(&c, &box->rt->log, &progress, dirfd, from.contents ? "." : from.name,
+                           top, err);
     }
-    return r < 0 ? r : bx_copy_finish(&c, err);
+    r = r < 0 ? r : bx_copy_finish(&c, err);
+    end_progress(&progress);
+    return r;
 }
 
 int bx_box_copy_out(boxlite_box *box, const char *guest_path, const char *host_path,
                     boxlite_error **err)
 {
+    _cleanup_quiet_ struct bx_quiet quiet = {0};
     int r = bx_check_guest_path("guest_path", guest_path, err);
     if (r < 0) {
         return r;
     }
-    r = copy_out(box, guest_path, host_path, err);
+    r = bx_quiet_begin(box, &quiet, err);
+    r = r < 0 ? r : copy_out(box, guest_path, host_path, err);
+    r = r < 0 ? r : bx_quiet_end(&quiet, err);
     if (r < 0) {
         bx_wrap(err, "copying %s:%s to %s", box->row.name, guest_path, host_path);
     }
@@ -266,12 +328,14 @@ int bx_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, boxlit
 {
     _cleanup_(bx_copy_done) struct bx_copy c = {0};
     _cleanup_free_ char *chunk = malloc(CHUNK);
+    _cleanup_quiet_ struct bx_quiet quiet = {0};
     int r = bx_check_guest_path("guest_path", guest_path, err);
     ssize_t n = 1;
 
     if (r == 0 && !chunk) {
         r = bx_fail_oom(err);
     }
+    r = r < 0 ? r : bx_quiet_begin(box, &quiet, err);
     if (r == 0) {
         r = bx_copy_start(box, false, guest_path, &c, err);
     }
@@ -280,6 +344,7 @@ int bx_box_copy_out_tar(boxlite_box *box, const char *guest_path, int fd, boxlit
         r = w < 0 ? bx_fail_errno(err, BOXLITE_E_IO, w, "writing the archive") : 0;
     }
     r = r < 0 ? r : n < 0 ? (int)n : bx_copy_finish(&c, err);
+    r = r < 0 ? r : end_quiet(&c, &quiet, err);
     if (r < 0) {
         bx_wrap(err, "copying %s:%s to an archive", box->row.name, guest_path);
     }

@@ -18,8 +18,9 @@
 #include "box/box.h"
 #include "box/exec.h"
 
+/* owner: NULL: the box's user; "": those of the host's numbers; else a user of the box. */
 int bx_box_copy_in(boxlite_box *box, const char *host_path, const char *guest_path,
-                   boxlite_error **err);
+                   const char *owner, boxlite_error **err);
 int bx_box_copy_out(boxlite_box *box, const char *guest_path, const char *host_path,
                     boxlite_error **err);
 int bx_box_copy_in_tar(boxlite_box *box, int fd, const char *guest_dir, boxlite_error **err);
@@ -51,12 +52,22 @@ ssize_t bx_copy_read(struct bx_copy *c, void *data, size_t size, boxlite_error *
 /* Ends the input, drops the rest of the output, waits for the result. */
 int bx_copy_finish(struct bx_copy *c, boxlite_error **err);
 
-/* The tree at dirfd/path as an archive in which its top is called `top`, written to c. */
-int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *path,
-                 const char *top, boxlite_error **err);
+/* Told how many bytes have gone through, now and then. */
+struct bx_copy_progress {
+    boxlite_progress_fn fn; /* NULL: nobody wants to know */
+    void *data;
+    const char *what;
+    uint64_t done, told;
+};
+void bx_copy_tell(struct bx_copy_progress *p, uint64_t more);
+
+/* The tree at dirfd/path as an archive in which its top is called `top`, written to c. owners: with those of the host's
+ * files, else all root's. */
+int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, struct bx_copy_progress *progress,
+                 int dirfd, const char *path, const char *top, bool owners, boxlite_error **err);
 /* Extracts an archive from c below dirfd. Every name in it must start with `expect` ("." is no part
  * of a name: then all are let in); that part is replaced by `top`, "." for nothing. */
-int bx_copy_unpack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *expect,
-                   const char *top, boxlite_error **err);
+int bx_copy_unpack(struct bx_copy *c, const struct bx_log *log, struct bx_copy_progress *progress,
+                   int dirfd, const char *expect, const char *top, boxlite_error **err);
 
 #endif

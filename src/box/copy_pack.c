@@ -2,8 +2,8 @@
 /*
  * copy_pack.c: a tree of the host as a tar stream. See copy.h.
  *
- * Walked by descriptors, no symlink below the start is followed. Owners become root, since the
- * host's users mean nothing in the box. Sockets and devices are left out with a warning. The tree
+ * Walked by descriptors, no symlink below the start is followed. The host's users mean nothing in
+ * the box: the other end gives all to one, unless they are asked for. Sockets and devices are left out with a warning. The tree
  * may change meanwhile: a file that shrinks is an error, one that grows is cut.
  */
 #include <archive.h>
@@ -28,6 +28,8 @@
 struct pack {
     struct bx_copy *copy;
     const struct bx_log *log;
+    struct bx_copy_progress *progress;
+    bool owners;
     struct archive *archive;
     struct archive_entry *entry;
     struct bx_buf name; /* in the archive, of what is at hand */
@@ -61,8 +63,8 @@ static int put_header(struct pack *pk, const struct stat *st, const char *target
     archive_entry_set_pathname(e, bx_buf_str(&pk->name));
     archive_entry_set_filetype(e, st->st_mode & S_IFMT);
     archive_entry_set_perm(e, st->st_mode & 07777);
-    archive_entry_set_uid(e, 0);
-    archive_entry_set_gid(e, 0);
+    archive_entry_set_uid(e, pk->owners ? st->st_uid : 0);
+    archive_entry_set_gid(e, pk->owners ? st->st_gid : 0);
     archive_entry_set_mtime(e, st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
     archive_entry_set_size(e, S_ISREG(st->st_mode) ? st->st_size : 0);
     if (target) {
@@ -90,6 +92,7 @@ static int pack_file(struct pack *pk, int dirfd, const char *path, boxlite_error
         if (archive_write_data(pk->archive, pk->chunk, (size_t)n) != n) {
             return broke(pk, err);
         }
+        bx_copy_tell(pk->progress, (uint64_t)n);
         left -= (uint64_t)n;
     }
     return r;
@@ -176,10 +179,14 @@ static int pack_node(struct pack *pk, int dirfd, const char *path, boxlite_error
     }
 }
 
-int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *path,
-                 const char *top, boxlite_error **err)
+int bx_copy_pack(struct bx_copy *c, const struct bx_log *log, struct bx_copy_progress *progress,
+                 int dirfd, const char *path, const char *top, bool owners, boxlite_error **err)
 {
-    struct pack pk = {.copy = c, .log = log, .name = BX_BUF_INIT(NAME_BYTES_MAX)};
+    struct pack pk = {.copy = c,
+                      .log = log,
+                      .progress = progress,
+                      .owners = owners,
+                      .name = BX_BUF_INIT(NAME_BYTES_MAX)};
     int r = 0;
 
     pk.archive = archive_write_new();

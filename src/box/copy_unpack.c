@@ -43,6 +43,7 @@ struct late {
 struct unpack {
     struct bx_copy *copy;
     const struct bx_log *log;
+    struct bx_copy_progress *progress;
     struct archive *archive;
     int root;
     const char *expect, *top;
@@ -60,6 +61,7 @@ static la_ssize_t get(struct archive *a, void *data, const void **ret)
     *ret = u->in;
     ssize_t n = bx_copy_read(u->copy, u->in, CHUNK, &u->error);
     u->any = u->any || n > 0;
+    bx_copy_tell(u->progress, n > 0 ? (uint64_t)n : 0);
     return n;
 }
 
@@ -334,10 +336,11 @@ static int unpack_all(struct unpack *u, boxlite_error **err)
     return r;
 }
 
-int bx_copy_unpack(struct bx_copy *c, const struct bx_log *log, int dirfd, const char *expect,
-                   const char *top, boxlite_error **err)
+int bx_copy_unpack(struct bx_copy *c, const struct bx_log *log, struct bx_copy_progress *progress,
+                   int dirfd, const char *expect, const char *top, boxlite_error **err)
 {
-    struct unpack u = {.copy = c, .log = log, .root = dirfd, .expect = expect, .top = top};
+    struct unpack u = {
+        .copy = c, .log = log, .progress = progress, .root = dirfd, .expect = expect, .top = top};
     int r;
 
     u.archive = archive_read_new();

@@ -4,6 +4,14 @@
 
 #include "cli/commands.h"
 
+static bool archive;
+
+static const struct cli_option options[] = {
+    {"archive", 'a', CLI_FLAG, &archive, NULL,
+     "into a box: keep the owners' numbers (default: all belongs to the box' user)"},
+    {0},
+};
+
 struct place {
     char *box; /* NULL: here */
     const char *path;
@@ -57,8 +65,9 @@ static int copy(const struct place *from, const struct place *to)
         return status;
     }
     if (in) {
-        r = tar ? boxlite_box_copy_in_tar(box, STDIN_FILENO, guest, &err)
-                : boxlite_box_copy_in(box, from->path, guest, &err);
+        r = tar       ? boxlite_box_copy_in_tar(box, STDIN_FILENO, guest, &err)
+            : archive ? boxlite_box_copy_in_owner(box, from->path, guest, "", &err)
+                      : boxlite_box_copy_in(box, from->path, guest, &err);
     } else {
         r = tar ? boxlite_box_copy_out_tar(box, guest, STDOUT_FILENO, &err)
                 : boxlite_box_copy_out(box, guest, to->path, &err);
@@ -81,17 +90,21 @@ static int run(const struct cli_list *operands)
     return status;
 }
 
+static const struct cli_option *const sets[] = {options, NULL};
+
 const struct cli_command cli_cmd_cp = {
     .name = "cp",
     .args = "BOX:PATH FILE|- | FILE|- BOX:PATH",
     .summary = "copy files between a box and this machine",
     .about =
         "Copies a file or a folder with all in it, into an existing folder or to that name. Modes, times and symbolic "
-        "links are kept; owners become you here and root there. \"-\" reads or writes a tar archive. A file "
+        "links are kept; owners become you here and the box' user there. A box that does not run is started for it without its "
+        "command, and stopped after. \"-\" reads or writes a tar archive. A file "
         "name with a colon is written ./NAME.",
     .examples = "boxlite cp src work:/root\n"
                 "boxlite cp work:/root/result.txt .\n"
                 "boxlite cp work:/etc - | tar t",
+    .sets = sets,
     .min = 2,
     .max = 2,
     .first = CLI_W_COPY,

@@ -5,6 +5,8 @@
  *
  *     changes-out UPPER MERGED|"" [PATH…]
  *
+ * MERGED "@/path" is a place in the container, looked up in its root.
+ *
  * It runs in the agent's own view, outside the container, because only there the upper folder and its
  * trusted.overlay.* attributes are to be seen. What stands in UPPER was made by the guest's users and is
  * walked by descriptors, never by a path with a link in it.
@@ -587,6 +589,18 @@ static void raise_nofile(void)
     }
 }
 
+int changes_container_root = -1;
+
+static int open_merged(const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)(unsigned)flags,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    if (*path != '@') {
+        return open(path, flags);
+    }
+    return (int)syscall(SYS_openat2, changes_container_root, path + 1, &how, sizeof(how));
+}
+
 int changes_out(char *const *argv, size_t argc)
 {
     static struct out o; /* too big for the stack, zero so that it takes no space in the program */
@@ -600,7 +614,7 @@ int changes_out(char *const *argv, size_t argc)
     o.nskip = argc - 2;
     raise_nofile();
     _cleanup_close_ int fd = open(argv[0], flags);
-    _cleanup_close_ int merged = *argv[1] ? open(argv[1], flags) : -1;
+    _cleanup_close_ int merged = *argv[1] ? open_merged(argv[1], flags) : -1;
     if (fd < 0 || (*argv[1] && merged < 0)) {
         (void)dprintf(2, "changes-out: %s: %s\n", argv[fd < 0 ? 0 : 1], strerror(errno));
         return 1;

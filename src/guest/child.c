@@ -227,7 +227,7 @@ static const struct builtin {
     bool outside;    /* of the container, with the agent's rights: trusted with what it reads */
 } builtins[] = {
     {"tar-out", tar_out, 1, 1, false},
-    {"tar-in", tar_in, 1, 1, false},
+    {"tar-in", tar_in, 1, 2, false},
     {"changes-out", changes_out, 2, 64, true},
     {"changes-drop", changes_drop, 1, 64, true},
 };
@@ -261,6 +261,9 @@ static int child_run(const struct child *c, struct failure *f)
     int r = reset_protection(f);
     r = r < 0 ? r : set_stdio(c, f);
     if (r == 0 && b && b->outside) {
+        char root[64];
+        (void)snprintf(root, sizeof(root), "/proc/%d/root", (int)c->agent->container.pid);
+        changes_container_root = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         return run_builtin(b, &s, c->report);
     }
     r = r < 0 ? r : container_enter(&c->agent->container, f);

@@ -47,10 +47,12 @@ struct tar_entry {
 int tar_out(char *const *argv, size_t argc);
 /* tar-in DIR: extracts standard input below DIR, which is made if it is missing. */
 int tar_in(char *const *argv, size_t argc);
+/* tar-in DIR OWNER: the same; all of it belongs to that user ("name", "1000:1000", as for a command). */
 
 /* changes-out UPPER MERGED|"" [PATH…]: writes what an overlay's upper folder changes, as a layer; see
  * changes_out.c. */
 int changes_out(char *const *argv, size_t argc);
+extern int changes_container_root; /* set by who calls it outside the container */
 /* changes-drop UPPER [PATH…]: takes changes out of it; see changes_drop.c. */
 int changes_drop(char *const *argv, size_t argc);
 

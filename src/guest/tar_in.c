@@ -19,10 +19,12 @@
 #include "base/str.h"
 #include "guest/openat2.h"
 #include "guest/tar.h"
+#include "guest/users.h"
 
 #define CHUNK (128u * 1024u)
 /* Folders whose times are restored; those of more stay as they come. */
 #define DIRS_MAX 65536
+#define PASSWD_MAX (4u << 20)
 
 struct late_dir {
     char *name;
@@ -36,6 +38,7 @@ struct in {
     struct late_dir *dirs;
     size_t ndirs;
     int status;
+    const struct user *owner; /* of all, or NULL: as the archive says */
     uint8_t chunk[CHUNK];
 };
 
@@ -301,9 +304,27 @@ static int open_root(const char *dir)
     return fd < 0 ? -errno : fd;
 }
 
+static int resolve_owner(struct in *in, const char *spec)
+{
+    static struct user user;
+    struct failure f = {0};
+    struct bx_buf passwd = BX_BUF_INIT(PASSWD_MAX), group = BX_BUF_INIT(PASSWD_MAX);
+    users_read("/etc/passwd", &passwd);
+    users_read("/etc/group", &group);
+    int r = users_resolve(spec, bx_buf_str(&passwd), bx_buf_str(&group), &user, &f);
+    bx_buf_done(&passwd);
+    bx_buf_done(&group);
+    if (r < 0) {
+        (void)dprintf(2, "tar-in: %s\n", f.text);
+        return r;
+    }
+    in->owner = &user;
+    return 0;
+}
+
 int tar_in(char *const *argv, size_t argc)
 {
-    const char *dir = argc == 1 ? argv[0] : "";
+    const char *dir = argv[0];
     static struct in in;
     in.reader.read = read_stdin;
     (void)umask(0);
@@ -312,8 +333,15 @@ int tar_in(char *const *argv, size_t argc)
         (void)complain(&in, dir, "target folder", in.root);
         return 1;
     }
+    if (argc > 1 && resolve_owner(&in, argv[1]) < 0) {
+        return 1;
+    }
     int r;
     while ((r = tar_read_header(&in.reader)) > 0) {
+        if (in.owner) {
+            in.reader.entry.uid = in.owner->uid;
+            in.reader.entry.gid = in.owner->gid;
+        }
         if (extract(&in) < 0) {
             r = -EBADMSG;
             in.reader.problem = "the archive is cut off";

@@ -93,7 +93,7 @@ enum bx_tag {
     BX_T_COLS = 9,
     BX_T_TIMEOUT_MS = 10,
     BX_T_RLIMIT = 11, /* bytes: u64 resource, soft, hard */
-    BX_T_BUILTIN = 12, /* instead of a program: "tar-out" (ARG: path), "tar-in" (ARG: folder), "changes-out"
+    BX_T_BUILTIN = 12, /* instead of a program: "tar-out" (ARG: path), "tar-in" (ARG: folder, owner?), "changes-out"
                           (ARG: upper folder, joined view or "", then paths to leave out), "changes-drop" (ARG: upper folder, then paths) */
     BX_T_SIGNO = 13,
     BX_T_CODE = 14,

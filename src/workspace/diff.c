@@ -110,8 +110,13 @@ static int pull_started(boxlite_box *box, size_t index, int dirfd, struct bx_ws_
     _cleanup_error_ boxlite_error *why = NULL, *end = NULL;
     char upper[64];
     (void)snprintf(upper, sizeof(upper), UPPERS, index);
-    int r = bx_changes_start(box, bx_ws_upper_for_tests ? bx_ws_upper_for_tests : upper, "", &copy,
-                             err);
+    const char *guest = bx_box_mounts(&box->config)[index].guest;
+    _cleanup_free_ char *merged = bx_asprintf("@%s", guest);
+    if (!merged) {
+        return bx_fail_oom(err);
+    }
+    int r = bx_ws_upper_for_tests ? bx_changes_start(box, bx_ws_upper_for_tests, "", &copy, err)
+                                  : bx_changes_start(box, upper, merged, &copy, err);
     if (r < 0) {
         return r;
     }

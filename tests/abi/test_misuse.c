@@ -294,6 +294,7 @@ TEST(no_box)
     REFUSED(box is, boxlite_box_attach(NULL, 1, &exec, ERR));
     REFUSED(box is, boxlite_box_output(NULL, 1, &exec, ERR));
     REFUSED(box is, boxlite_box_copy_in(NULL, "x", "/y", ERR));
+    REFUSED(box is, boxlite_box_copy_in_owner(NULL, "x", "/y", "", ERR));
     REFUSED(box is, boxlite_box_copy_out(NULL, "/x", "y", ERR));
     REFUSED(box is, boxlite_box_copy_in_tar(NULL, 0, "/y", ERR));
     REFUSED(box is, boxlite_box_copy_out_tar(NULL, "/x", 1, ERR));

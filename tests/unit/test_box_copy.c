@@ -117,6 +117,45 @@ TEST(a_file_goes_where_docker_would_put_it)
     leave(&p);
 }
 
+TEST(a_box_that_does_not_run_is_up_for_the_copy_only)
+{
+    struct place p = enter();
+    put(at(p.host, "f"), "data");
+    ASSERT_OK(boxlite_box_stop(p.box, 5000, ERR));
+    ASSERT_OK(boxlite_box_copy_in(p.box, at(p.host, "f"), p.guest, ERR));
+    holds(at(p.guest, "f"), "data");
+    ASSERT_EQ(boxlite_box_state(p.box, ERR), BOXLITE_BOX_STOPPED);
+    ASSERT_OK(boxlite_box_copy_out(p.box, at(p.guest, "f"), at(p.host, "back"), ERR));
+    holds(at(p.host, "back"), "data");
+    ASSERT_EQ(boxlite_box_state(p.box, ERR), BOXLITE_BOX_STOPPED);
+    leave(&p);
+}
+
+TEST(what_comes_in_belongs_to_who_is_named)
+{
+    struct place p = enter();
+    struct stat st;
+    put(at(p.host, "f"), "data");
+    if (geteuid() != 0) {
+        SKIP("owners need root");
+    }
+    ASSERT_OK(chown(at(p.host, "f"), 1234, 4321));
+    ASSERT_OK(boxlite_box_copy_in(p.box, at(p.host, "f"), p.guest, ERR));
+    ASSERT_OK(stat(at(p.guest, "f"), &st));
+    ASSERT_EQ(st.st_uid, 0); /* the box's user */
+    ASSERT_OK(boxlite_box_copy_in_owner(p.box, at(p.host, "f"), p.guest, "77:88", ERR));
+    ASSERT_OK(stat(at(p.guest, "f"), &st));
+    ASSERT_EQ(st.st_uid, 77);
+    ASSERT_EQ(st.st_gid, 88);
+    ASSERT_OK(boxlite_box_copy_in_owner(p.box, at(p.host, "f"), p.guest, "", ERR));
+    ASSERT_OK(stat(at(p.guest, "f"), &st));
+    ASSERT_EQ(st.st_uid, 1234);
+    ASSERT_EQ(st.st_gid, 4321);
+    ASSERT_FAILS(BOXLITE_E_IO,
+                 boxlite_box_copy_in_owner(p.box, at(p.host, "f"), p.guest, "no-such-user", ERR));
+    leave(&p);
+}
+
 /* A tree with what can be in one. */
 static void make_tree(const char *dir)
 {
@@ -247,8 +286,6 @@ TEST(a_copy_that_fails_in_the_box_says_why)
     ASSERT_FAILS(BOXLITE_E_IO, boxlite_box_copy_in(p.box, at(p.host, "f"), p.guest, ERR));
     ASSERT_CONTAINS(err_message(), "tar-in");
     holds(at(p.guest, "f/inside"), "kept");
-    ASSERT_OK(boxlite_box_stop(p.box, 0, ERR));
-    ASSERT_FAILS(BOXLITE_E_STATE, boxlite_box_copy_in(p.box, at(p.host, "f"), p.guest, ERR));
     leave(&p);
 }
 
@@ -300,7 +337,7 @@ static int unpack(struct place *p, const struct evil *v, size_t n, boxlite_error
     write_evil(archive, v, n);
     spec.argv = (struct bx_strv){.v = argv, .n = 2};
     ASSERT_OK(bx_exec_start(p->box, &spec, &c.exec, ERR));
-    int r = bx_copy_unpack(&c, &(struct bx_log){0}, fd, "top", "top", err);
+    int r = bx_copy_unpack(&c, &(struct bx_log){0}, &(struct bx_copy_progress){0}, fd, "top", "top", err);
     bx_copy_done(&c);
     (void)close(fd);
     return r;
@@ -407,7 +444,7 @@ TEST(garbage_is_no_archive)
     spec.argv = (struct bx_strv){.v = argv, .n = 3};
     ASSERT_OK(bx_exec_start(p.box, &spec, &c.exec, ERR));
     ASSERT_FAILS(BOXLITE_E_INTEGRITY,
-                 bx_copy_unpack(&c, &(struct bx_log){0}, fd, "top", "top", ERR));
+                 bx_copy_unpack(&c, &(struct bx_log){0}, &(struct bx_copy_progress){0}, fd, "top", "top", ERR));
     bx_copy_done(&c);
     (void)close(fd);
     leave_inside(&p);
