@@ -6,6 +6,9 @@
 #   make check      set-up, build, every test; last line "N passed, N failed, N skipped"
 #   make bench      set-up, build, the measurements of docs/benchmarks.md
 #   make install    PREFIX=/usr/local DESTDIR=
+#   make wheel      the Python package for this platform, into build/dist
+#   make dist       the source archive, into build/dist
+#   make deb        Debian packages, into build/dist
 #   make clean      remove build folders
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -14,7 +17,7 @@ NINJA ?= ninja
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all setup home demo check quick bench install clean format lint
+.PHONY: all setup home demo check quick bench install wheel dist deb clean format lint
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD)
@@ -50,6 +53,15 @@ install: $(BUILD)/build.ninja
 	@grep -qsF '"$(PREFIX)/libexec/boxlite"' $(BUILD)/config.h || meson configure $(BUILD) --prefix=$(PREFIX)
 	@$(NINJA) -C $(BUILD)
 	@DESTDIR=$(if $(DESTDIR),$(abspath $(DESTDIR))) meson install -C $(BUILD) --no-rebuild --quiet
+
+wheel: all
+	@tools/wheel $(BUILD)
+
+dist:
+	@tools/dist $(BUILD)/dist
+
+deb:
+	@tools/deb $(BUILD)/dist
 
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -24,10 +24,10 @@ static bool has_shim(const char *dir)
     return n > 0 && (size_t)n < sizeof(path) && access(path, X_OK) == 0;
 }
 
-/* The folders beside a file: FOLDER/libexec, FOLDER/../libexec/boxlite. */
+/* The folders beside a file: FOLDER/libexec, FOLDER/../libexec/boxlite, and from lib/TRIPLET. */
 static char *beside(const char *file)
 {
-    static const char *const places[] = {"libexec", "../libexec/boxlite"};
+    static const char *const places[] = {"libexec", "../libexec/boxlite", "../../libexec/boxlite"};
     _cleanup_free_ char *real = file ? realpath(file, NULL) : NULL;
     char *slash = real ? strrchr(real, '/') : NULL;
 

@@ -40,7 +40,7 @@ static const struct cli_command *const agent_commands[] = {
     NULL,
 };
 static const struct cli_command *const host_commands[] = {
-    &cli_cmd_doctor, &cli_cmd_info, &cli_cmd_version, &cli_cmd_help, NULL,
+    &cli_cmd_setup, &cli_cmd_doctor, &cli_cmd_info, &cli_cmd_version, &cli_cmd_help, NULL,
 };
 
 const struct cli_section cli_sections[] = {

@@ -48,6 +48,6 @@ extern const struct cli_command cli_cmd_run, cli_cmd_commit, cli_cmd_create, cli
     cli_cmd_image_history, cli_cmd_image_tag, cli_cmd_image_untag, cli_cmd_image_prune,
     cli_cmd_image_verify, cli_cmd_kernel_import, cli_cmd_kernel_build, cli_cmd_kernel_ls,
     cli_cmd_kernel_rm, cli_cmd_mcp_install, cli_cmd_doctor, cli_cmd_info, cli_cmd_version,
-    cli_cmd_help;
+    cli_cmd_help, cli_cmd_setup;
 
 #endif

@@ -33,8 +33,9 @@ static char *own_folder(void)
 
 static char *find(const char *name)
 {
-    static const char *const below[] = {"../libexec/boxlite", "../../libexec", ".", "..", "../..",
-                                        "../tools",           "../../../tools"};
+    static const char *const below[] = {
+        "../libexec/boxlite", "../lib/libexec", "../../libexec", ".", "..", "../..",
+        "../tools",           "../../../tools"};
     _cleanup_free_ char *folder = own_folder();
     const char *set = getenv("BOXLITE_LIBEXEC");
     char *path = set ? cli_text("%s/%s", set, name) : cli_text(BX_LIBEXECDIR "/%s", name);

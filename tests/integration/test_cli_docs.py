@@ -41,7 +41,7 @@ def test_there_are_the_commands_that_users_know():
         "run", "create", "start", "exec", "stop", "kill", "rm", "ls", "inspect", "logs", "cp", "pause", "unpause",
         "pull", "push", "login", "logout", "image import", "image load", "image ls", "image rm", "image inspect", "image save", "image tag", "image untag",
         "image history", "image prune", "image verify",
-        "kernel import", "kernel ls", "kernel rm", "kernel build", "doctor", "info", "version", "help"}
+        "kernel import", "kernel ls", "kernel rm", "kernel build", "setup", "doctor", "info", "version", "help"}
 
 
 def test_manual_has_each_command_and_no_other():
