@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@
 #define MESSAGE_MAX (512u << 10) /* more than any request or answer */
 #define READS_MAX 16             /* requests in a row before others get their turn */
 #define PASSWD_MAX (4u << 20)
+#define NOTIFY_PIPE (1 << 20)
+#define NOTIFY_MAX 512 /* a name is shorter; less than PIPE_BUF, so written whole or not */
 
 struct share {
     struct agent *agent;
@@ -34,6 +37,7 @@ struct share {
 };
 
 struct shares {
+    int notifier; /* to the process that calls names back */
     struct share *v;
     size_t n;
     bool full;     /* the channel takes no more: requests wait in the kernel */
@@ -123,10 +127,22 @@ void share_writable(struct agent *a)
 
 /* ---- answers: host to kernel */
 
+static bool calls_a_name_back(const uint8_t *record, size_t len)
+{
+    struct fuse_out_header head;
+    memcpy(&head, record + PREFIX, sizeof(head));
+    return head.unique == 0 && head.error == FUSE_NOTIFY_INVAL_ENTRY && len <= PREFIX + NOTIFY_MAX;
+}
+
 static void answer(struct agent *a, const uint8_t *record, size_t len)
 {
     struct shares *s = a->shares;
     uint32_t number = bx_get_le32(record);
+    if (number < s->n && calls_a_name_back(record, len)) {
+        /* When too many wait, this one is old after a minute. */
+        (void)!write(s->notifier, record, len);
+        return;
+    }
     /* One whose asker was killed meanwhile is refused: ENOENT. */
     if (number < s->n && s->v[number].fd >= 0 &&
         write(s->v[number].fd, record + PREFIX, len - PREFIX) < 0 && errno == EINVAL) {
@@ -138,6 +154,39 @@ static void answer(struct agent *a, const uint8_t *record, size_t len)
 static size_t record_length(const uint8_t *p, size_t len)
 {
     return len < PREFIX + 4 ? 0 : PREFIX + (size_t)bx_get_le32(p + PREFIX);
+}
+
+/* Calling a name back takes the lock of its folder, whose holder may wait for an answer that comes through
+ * here: so another process does it. */
+static int notifier_start(struct shares *s)
+{
+    int fds[2];
+    uint8_t record[PREFIX + NOTIFY_MAX];
+    int r = bx_pipe(fds);
+    if (r < 0) {
+        return r;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(fds[1]);
+        (void)prctl(PR_SET_NAME, "share-notify", 0, 0, 0);
+        while (bx_read_full(fds[0], record, PREFIX + 4) == PREFIX + 4) {
+            size_t len = record_length(record, PREFIX + 4);
+            if (bx_read_full(fds[0], record + PREFIX + 4, len - PREFIX - 4) < 0) {
+                break;
+            }
+            (void)!write(s->v[bx_get_le32(record)].fd, record + PREFIX, len - PREFIX);
+        }
+        _exit(0);
+    }
+    (void)close(fds[0]);
+    if (pid < 0) {
+        (void)close(fds[1]);
+        return -ECHILD;
+    }
+    (void)fcntl(fds[1], F_SETPIPE_SZ, NOTIFY_PIPE);
+    s->notifier = fds[1];
+    return bx_set_nonblock(fds[1], true);
 }
 
 static bool good_length(size_t n)
@@ -281,6 +330,9 @@ int share_mount_all(struct agent *a, const struct config *cfg, struct failure *f
         shares.v[i] = (struct share){.agent = a, .fd = -1, .number = (uint32_t)i};
         shares.n = i + 1;
         r = mount_one(a, &shares.v[i], &cfg->mounts[i], f);
+    }
+    if (r == 0 && (r = notifier_start(&shares)) < 0) {
+        r = failure_set(f, r, "starting a process for shared folders");
     }
     return r;
 }

@@ -14,60 +14,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/timeutil.h"
-
-#define VALID_MS 1000       /* how old what the guest knows may be */
-#define MIXED (10 * BX_SEC) /* after another user's request */
-
-/* ---- owner */
-
-static bool has_asker(uint32_t opcode)
-{
-    switch (opcode) {
-    case FUSE_LOOKUP:
-    case FUSE_GETATTR:
-    case FUSE_SETATTR:
-    case FUSE_OPEN:
-    case FUSE_OPENDIR:
-    case FUSE_CREATE:
-    case FUSE_MKDIR:
-    case FUSE_ACCESS:
-    case FUSE_READDIRPLUS:
-        return true;
-    default:
-        return false; /* sent by the kernel on its own as well */
-    }
-}
-
-/* Calls back what was told of a node's attributes. */
-static void call_back(struct bx_export *t, const struct bx_node *n)
-{
-    const struct fuse_notify_inval_inode_out body = {.ino = n->id, .off = -1};
-    const struct fuse_out_header head = {.len = sizeof(head) + sizeof(body),
-                                         .error = FUSE_NOTIFY_INVAL_INODE};
-    t->opt.notify(t->opt.data, &head, &body);
-}
-
-static void see_asker(struct bx_export *t, const struct fuse_in_header *head)
-{
-    if (t->opt.fixed_owner || !has_asker(head->opcode)) {
-        return;
-    }
-    if (t->asked && (head->uid != t->uid || head->gid != t->gid)) {
-        uint64_t now = bx_now_mono();
-        for (uint32_t i = 0; t->opt.notify && i < t->nodes.cap; i++) {
-            struct bx_node *n = t->nodes.slots[i];
-            if (n && n->told > now) {
-                n->told = 0;
-                call_back(t, n);
-            }
-        }
-        t->mixed = now + MIXED;
-    }
-    t->uid = head->uid;
-    t->gid = head->gid;
-    t->asked = true;
-}
 
 void bx_export_set_owner(struct bx_export *t, uid_t uid, gid_t gid)
 {
@@ -98,15 +44,6 @@ void bx_call_attr(struct bx_call *c, struct bx_node *n, const struct stat *st,
         .gid = c->t->gid,
         .blksize = (uint32_t)st->st_blksize,
     };
-}
-
-void bx_call_valid(struct bx_call *c, struct bx_node *n, uint64_t *sec, uint32_t *nsec)
-{
-    uint64_t now = bx_now_mono();
-    bool keep = c->t->mixed <= now;
-    *sec = keep ? VALID_MS / 1000 : 0;
-    *nsec = keep ? VALID_MS % 1000 * 1000000 : 0;
-    n->told = keep ? now + VALID_MS * (BX_SEC / 1000) : 0;
 }
 
 int bx_call_stat(struct bx_call *c, struct bx_node *n, struct bx_stat *ret)
@@ -164,6 +101,9 @@ int bx_call_lookup(struct bx_call *c, struct bx_node *dir, const char *name,
         return -ENOTDIR;
     }
     int dirfd = bx_node_fd(&c->t->nodes, dir);
+    if (dirfd >= 0) {
+        bx_fresh_watch(c->t, dir, dirfd);
+    }
     int r = dirfd < 0 ? dirfd : bx_stat_at(dirfd, name, &st);
     if (r == 0 && st.st.st_dev != dir->dev) {
         r = check_file_system(dirfd, name);
@@ -176,8 +116,9 @@ int bx_call_lookup(struct bx_call *c, struct bx_node *dir, const char *name,
     if (r < 0) {
         return r;
     }
-    *ret = (struct fuse_entry_out){.nodeid = n->id, .entry_valid = VALID_MS / 1000};
-    bx_call_valid(c, n, &ret->attr_valid, &ret->attr_valid_nsec);
+    *ret = (struct fuse_entry_out){.nodeid = n->id};
+    bx_fresh_entry(c->t, dir, true, &ret->entry_valid, &ret->entry_valid_nsec);
+    bx_fresh_attr(c->t, n, &st.st, &ret->attr_valid, &ret->attr_valid_nsec);
     bx_call_attr(c, n, &st.st, &ret->attr);
     return 0;
 }
@@ -290,7 +231,10 @@ void bx_handle_free(struct bx_export *t, struct bx_handle *h)
 int bx_export_init(struct bx_export *t, const struct bx_export_options *opt)
 {
     *t = (struct bx_export){.opt = *opt, .handles = {.max = opt->max_handles}};
-    return bx_nodes_init(&t->nodes, opt->root_fd, opt->proc_fd, opt->max_fds);
+    int r = bx_nodes_init(&t->nodes, opt->root_fd, opt->proc_fd, opt->max_fds);
+    t->nodes.gone = bx_fresh_gone;
+    t->nodes.data = t;
+    return r;
 }
 
 void bx_export_done(struct bx_export *t)
@@ -427,8 +371,13 @@ static int run(struct bx_call *c)
         c->silent = c->r->head.opcode == FUSE_FORGET;
         return -ESTALE;
     }
-    see_asker(c->t, &c->r->head);
-    return fn(c);
+    bx_fresh_asker(c->t, &c->r->head);
+    bool changes = bx_fresh_begin(c->t, c->node, c->r);
+    int r = fn(c);
+    if (changes) {
+        bx_fresh_end(c->t);
+    }
+    return r;
 }
 
 bool bx_export_serve(struct bx_export *t, const void *msg, size_t len, struct fuse_out_header *head,

@@ -16,6 +16,7 @@
 #ifndef BX_SHARE_EXPORT_H
 #define BX_SHARE_EXPORT_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -51,9 +52,16 @@ struct bx_export_options {
     struct stat hidden; /* a folder that is not to be entered; st_nlink 0: none */
     uint32_t max_fds;   /* descriptors of nodes */
     uint32_t max_handles;
-    int proc_fd;         /* /proc/self/fd, borrowed */
-    bx_notify_fn notify; /* may be NULL */
+    int proc_fd;            /* /proc/self/fd, borrowed */
+    struct bx_watch *watch; /* borrowed; NULL: nothing is watched */
+    bx_notify_fn notify;    /* may be NULL */
     void *data;
+};
+
+/* A name that the request under way changes, and a node that it does. */
+struct bx_own {
+    uint64_t dir, self;
+    char name[NAME_MAX + 1];
 };
 
 struct bx_export {
@@ -65,6 +73,8 @@ struct bx_export {
     gid_t gid;
     bool asked;     /* somebody has asked */
     uint64_t mixed; /* until then several ask */
+    struct bx_own own[4];
+    unsigned nown;
 };
 
 /* A request under way. */
@@ -104,8 +114,6 @@ int bx_call_lookup(struct bx_call *c, struct bx_node *dir, const char *name,
                    struct fuse_entry_out *ret);
 void bx_call_attr(struct bx_call *c, struct bx_node *n, const struct stat *st,
                   struct fuse_attr *ret);
-/* How long attributes may be kept. */
-void bx_call_valid(struct bx_call *c, struct bx_node *n, uint64_t *sec, uint32_t *nsec);
 /* A node's present state, by an open file if it has no name any more. */
 int bx_call_stat(struct bx_call *c, struct bx_node *n, struct bx_stat *ret);
 struct bx_handle *bx_handle_find(const struct bx_call *c, uint64_t id, bool is_dir);
@@ -113,5 +121,19 @@ struct bx_handle *bx_handle_find(const struct bx_call *c, uint64_t id, bool is_d
 int bx_handle_new(struct bx_call *c, struct bx_node *n, int fd, bool is_dir, uint64_t *ret);
 void bx_handle_free(struct bx_export *t, struct bx_handle *h);
 int bx_kill_set_ids(int fd);
+
+/* ---- fresh.c: how long the guest may keep what it is told */
+void bx_fresh_asker(struct bx_export *t, const struct fuse_in_header *head);
+void bx_fresh_attr(struct bx_export *t, struct bx_node *n, const struct stat *st, uint64_t *sec,
+                   uint32_t *nsec);
+void bx_fresh_entry(struct bx_export *t, const struct bx_node *dir, bool there, uint64_t *sec,
+                    uint32_t *nsec);
+/* Before anything in a folder is told. */
+void bx_fresh_watch(struct bx_export *t, struct bx_node *dir, int fd);
+void bx_fresh_gone(void *export, struct bx_node *n);
+/* Around a request; true: it changes something, end() is due. */
+bool bx_fresh_begin(struct bx_export *t, const struct bx_node *node,
+                    const struct bx_fuse_request *r);
+void bx_fresh_end(struct bx_export *t);
 
 #endif

@@ -208,6 +208,9 @@ static int new_node(struct bx_nodes *t, const struct bx_stat *st, struct bx_node
 static void free_node(struct bx_nodes *t, struct bx_node *n)
 {
     uint32_t slot = (uint32_t)n->id - 1;
+    if (t->gone) {
+        t->gone(t->data, n);
+    }
     unhash(t, n);
     drop_fd(t, n);
     t->slots[slot] = NULL;
@@ -256,6 +259,9 @@ void bx_nodes_done(struct bx_nodes *t)
     }
     for (uint32_t i = 0; i < t->cap; i++) {
         if (t->slots[i]) {
+            if (t->gone) {
+                t->gone(t->data, t->slots[i]);
+            }
             if (t->slots[i]->fd >= 0) {
                 (void)close(t->slots[i]->fd);
             }

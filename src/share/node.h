@@ -31,6 +31,9 @@ struct bx_node {
     struct bx_node *newer, *older; /* of those with a descriptor */
     struct bx_node *next;          /* same hash */
     struct bx_handle *handles;     /* open files of it */
+    int watch;                     /* of a folder (watch.h), 0: not tried yet, < 0: not possible */
+    uint32_t events; /* of a folder's names, since then */
+    uint64_t since;
     uint64_t told;                 /* until when the guest may hold attributes: monotonic */
 };
 
@@ -45,6 +48,8 @@ struct bx_nodes {
     int proc_fd;     /* /proc/self/fd */
     bool no_openat2; /* the kernel has none */
     struct bx_node *root;
+    void (*gone)(void *data, struct bx_node *n); /* before one is freed; may be NULL */
+    void *data;
 };
 
 struct bx_stat {

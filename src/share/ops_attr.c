@@ -26,7 +26,7 @@ static int reply_attr(struct bx_call *c, struct bx_node *n)
     if (r < 0) {
         return r;
     }
-    bx_call_valid(c, n, &out.attr_valid, &out.attr_valid_nsec);
+    bx_fresh_attr(c->t, n, &st.st, &out.attr_valid, &out.attr_valid_nsec);
     bx_call_attr(c, n, &st.st, &out.attr);
     bx_call_reply(c, &out, sizeof(out));
     return 0;

@@ -32,7 +32,8 @@ static int op_lookup(struct bx_call *c)
 {
     int r = reply_entry(c, c->node, c->r->name);
     if (r == -ENOENT) { /* that there is none may be kept as well */
-        const struct fuse_entry_out none = {.entry_valid = 1};
+        struct fuse_entry_out none = {0};
+        bx_fresh_entry(c->t, c->node, false, &none.entry_valid, &none.entry_valid_nsec);
         bx_call_reply(c, &none, sizeof(none));
         r = 0;
     }

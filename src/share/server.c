@@ -9,6 +9,7 @@
 #include "share/server.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,13 +17,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "share/watch.h"
 
 #define PREFIX sizeof(uint32_t)
 #define IN_SIZE (2 * (BX_FUSE_REQUEST_MAX + PREFIX))
 
 struct server {
     int socket;
-    int error; /* of writing: ends the serving */
+    int error;              /* of writing: ends the serving */
+    struct bx_watch *watch; /* NULL: none */
     struct bx_export *trees;
     struct sender {
         struct server *server;
@@ -130,14 +133,30 @@ static int handle(struct server *s)
     return r;
 }
 
+/* Waits for requests, and meanwhile passes on what the host changes. */
+static void wait_input(struct server *s)
+{
+    struct pollfd p[] = {{.fd = s->socket, .events = POLLIN},
+                         {.fd = s->watch ? bx_watch_fd(s->watch) : -1, .events = POLLIN}};
+    do {
+        if (poll(p, BX_ARRAY_SIZE(p), -1) < 0) {
+            return; /* read() tells */
+        }
+        if (p[1].revents) {
+            bx_watch_drain(s->watch);
+        }
+    } while (!p[0].revents && s->error == 0);
+}
+
 static int serve(struct server *s)
 {
     for (;;) {
+        wait_input(s);
         ssize_t n = read(s->socket, s->in + s->len, sizeof(s->in) - s->len);
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        if (n <= 0) {
+        if (n <= 0 || s->error < 0) {
             return n < 0 && errno != ECONNRESET ? -errno : 0;
         }
         s->len += (size_t)n;
@@ -148,7 +167,8 @@ static int serve(struct server *s)
     }
 }
 
-int bx_share_serve(int socket, const struct bx_export_options *trees, size_t n)
+int bx_share_serve(int socket, const struct bx_export_options *trees, size_t n,
+                   struct bx_watch *watch)
 {
     struct server *s = calloc(1, sizeof(*s));
     struct bx_export *t = s ? calloc(n ? n : 1, sizeof(*t)) : NULL;
@@ -160,10 +180,12 @@ int bx_share_serve(int socket, const struct bx_export_options *trees, size_t n)
         senders[made] = (struct sender){s, (uint32_t)made};
         opt.notify = notify;
         opt.data = &senders[made];
+        opt.watch = watch;
         r = bx_export_init(&t[made], &opt);
     }
     if (r == 0) {
         s->socket = socket;
+        s->watch = watch;
         s->trees = t;
         s->senders = senders;
         s->n = n;

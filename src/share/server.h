@@ -24,8 +24,10 @@ struct bx_share_owner {
     uint32_t uid, gid;
 };
 
-/* Serves until the stream ends: 0, or -errno (-EPROTO: the peer is broken). notify and data of the options
- * are the server's. */
-int bx_share_serve(int socket, const struct bx_export_options *trees, size_t n);
+/* Serves until the stream ends: 0, or -errno (-EPROTO: the peer is broken). notify, data and
+ * watch of the options are the server's. watch may be NULL. */
+struct bx_watch;
+int bx_share_serve(int socket, const struct bx_export_options *trees, size_t n,
+                   struct bx_watch *watch);
 
 #endif

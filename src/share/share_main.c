@@ -21,6 +21,7 @@
 #include "share/jail.h"
 #include "share/server.h"
 #include "share/shareproc.h"
+#include "share/watch.h"
 
 static void say(const char *what, int error)
 {
@@ -77,12 +78,17 @@ int main(int argc, char **argv)
         trees[i].max_fds = files / 2 / (unsigned)n;
         trees[i].max_handles = files / 4 / (unsigned)n;
     }
+    struct bx_watch *watch = NULL;
+    if (bx_watch_new(&watch) < 0) {
+        say("the host's changes cannot be watched: they are looked for", 0);
+    }
     int r = bx_share_jail(trees, n, &missing);
     if (r == 0 && missing) {
         say("not possible here", 0);
         say(missing, 0);
     }
-    r = r < 0 ? r : bx_share_serve(BX_SHARE_FD_STREAM, trees, n);
+    r = r < 0 ? r : bx_share_serve(BX_SHARE_FD_STREAM, trees, n, watch);
+    bx_watch_free(watch);
     if (r < 0) {
         say("serving", r);
     }

@@ -201,6 +201,30 @@ def bench_root(work, rounds):
             "detail": f"image import {spread(ours)}, tar2sqfs {spread(theirs)}, {tar.stat().st_size >> 20} MiB tar"}
 
 
+def bench_share(work, files=5000, created=2000, mib=64):
+    """A shared folder beside the guest's own ext4: the same work in one guest, one after the other."""
+    shared = work / "shared"
+    for i in range(files):
+        folder = shared / "tree" / str(i // 100)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(i)).write_bytes(b"hello")
+    (shared / "big").write_bytes(os.urandom(mib << 20))
+    script = (ROOT / "tests/bench/share_guest.py").read_text()
+    t = json.loads(out([BOXLITE, "run", "--rm", "-v", f"{shared}:/shared", IMAGE, "python3", "-c", script, "/var/own",
+                        "/shared", str(files), str(created), str(mib)]))
+    own, ours = t["own"], t["shared"]
+
+    def row(name, words, goal):
+        a, b = (sum(side[w] for w in words) for side in (ours, own))
+        return {"name": f"shared folder: {name} / own ext4", "goal": goal, "ratio": a / b,
+                "detail": f"{a:.2f} s / {b:.2f} s"}
+
+    status = row(f"status of {files} files", ["status"], 3.0)
+    status["detail"] += f"; the first time {ours['first status']:.2f} s / {own['first status']:.2f} s"
+    return [row(f"sequential read of {mib} MiB", ["read"], 2.0), status,
+            row(f"create + delete {created} files", ["create", "delete"], 5.0)]
+
+
 def show(row):
     if "skipped" in row:
         print(f"  {row['name']:<54} skipped: {row['skipped']}")
@@ -237,6 +261,9 @@ def main():
                     show(row)
         finally:
             subprocess.run([BOXLITE, "rm", "-f", box], check=True, stdout=subprocess.DEVNULL)
+        for row in bench_share(work):
+            rows.append(row)
+            show(row)
         for step in (lambda: bench_cold(bare, options.rounds), lambda: bench_stop(5), lambda: bench_root(work, 3)):
             rows.append(step())
             show(rows[-1])

@@ -22,8 +22,9 @@ struct fuse_client {
     struct bx_export t;
     int root, proc;
     uint32_t uid;
-    unsigned notes; /* unasked messages */
+    unsigned notes, names; /* unasked messages: attributes, names called back */
     struct fuse_notify_inval_inode_out note;
+    char name[256]; /* the last one called back */
     struct fuse_out_header head;
     size_t len; /* of the answer's body */
     union {
@@ -46,8 +47,14 @@ struct fuse_client {
 static inline void fc_note(void *data, const struct fuse_out_header *head, const void *body)
 {
     struct fuse_client *f = data;
-    f->notes++;
-    memcpy(&f->note, body, sizeof(f->note));
+    if (head->error == FUSE_NOTIFY_INVAL_ENTRY) {
+        f->names++;
+        (void)snprintf(f->name, sizeof(f->name), "%s",
+                       (const char *)body + sizeof(struct fuse_notify_inval_entry_out));
+    } else {
+        f->notes++;
+        memcpy(&f->note, body, sizeof(f->note));
+    }
 }
 
 /* One request: arguments, then up to two strings (with their NUL), then bytes. Its error, or 0. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "fuse_client.h"
+#include "share/watch.h"
 
 static struct fuse_client fc;
 
@@ -382,4 +383,143 @@ TEST(the_file_system_tells_its_room)
     ASSERT_GT(fc.statfs.st.blocks, 0);
     ASSERT_GT(fc.statfs.st.namelen, 0);
     fc_stop(&fc);
+}
+
+/* ---- what the host changes meanwhile */
+
+static struct bx_watch *watch;
+
+static void start_watched(void)
+{
+    tree();
+    ASSERT_EQ(bx_watch_new(&watch), 0);
+    fc_start_with(&fc, "t", &(struct bx_export_options){.watch = watch});
+    (void)fc_node(&fc, "file");
+    if (fc.t.nodes.root->watch <= 0) {
+        fc_stop(&fc);
+        bx_watch_free(watch);
+        SKIP("folders cannot be watched here");
+    }
+}
+
+static void stop_watched(void)
+{
+    fc_stop(&fc);
+    bx_watch_free(watch);
+}
+
+/* What was called back since the last look. */
+static void expect(unsigned notes, unsigned names)
+{
+    bx_watch_drain(watch);
+    ASSERT_EQ(fc.names, names);
+    ASSERT(notes == 0 ? fc.notes == 0 : fc.notes >= notes);
+    fc.notes = fc.names = 0;
+}
+
+TEST(what_is_watched_may_be_kept_for_long)
+{
+    start_watched();
+    (void)fc_node(&fc, "file");
+    ASSERT_GT(fc.entry.entry_valid, 5);
+    ASSERT_GT(fc.entry.attr_valid, 5);
+    ASSERT_EQ(linkat(tmpdir_fd(), "t/file", tmpdir_fd(), "t/second", 0), 0);
+    (void)fc_node(&fc, "file"); /* could be changed by its other name, wherever that is */
+    ASSERT_LE(fc.entry.attr_valid, 1);
+    (void)fc_node(&fc, "link");
+    ASSERT_GT(fc.entry.attr_valid, 5);
+    stop_watched();
+    fc_start(&fc, "t");
+    (void)fc_node(&fc, "dir");
+    ASSERT_LE(fc.entry.entry_valid, 1);
+    fc_stop(&fc);
+}
+
+TEST(changes_of_the_host_are_called_back)
+{
+    start_watched();
+    uint64_t file = fc_node(&fc, "file"), inner = fc_node(&fc, "dir/inner");
+    (void)fc_node(&fc, "none");
+    expect(0, 0);
+    int fd = openat(tmpdir_fd(), "t/file", O_WRONLY | O_CLOEXEC);
+    ASSERT_EQ(write(fd, "x", 1), 1);
+    expect(1, 0);
+    ASSERT_EQ(fc.note.ino, file);
+    (void)close(fd);
+    expect(0, 0); /* it was called back already, and not told again */
+    ASSERT_EQ(fc_getattr(&fc, inner), 0);
+    ASSERT_EQ(fchmodat(tmpdir_fd(), "t/dir/inner", 0700, 0), 0);
+    expect(1, 0);
+    fd = openat(tmpdir_fd(), "t/none", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    (void)close(fd);
+    expect(0, 1);
+    ASSERT_STREQ(fc.name, "none");
+    ASSERT_EQ(renameat(tmpdir_fd(), "t/none", tmpdir_fd(), "t/dir/moved"), 0);
+    expect(0, 2);
+    ASSERT_EQ(unlinkat(tmpdir_fd(), "t/dir/moved", 0), 0);
+    expect(0, 1);
+    ASSERT_STREQ(fc.name, "moved");
+    stop_watched();
+}
+
+TEST(changes_of_the_guest_are_not_called_back)
+{
+    uint64_t fh;
+    start_watched();
+    uint64_t dir = fc_node(&fc, "dir"), file = fc_node(&fc, "file");
+    (void)fc_node(&fc, "dir/inner");
+    ASSERT_EQ(fc_create(&fc, dir, "new", O_RDWR, 0644), 0);
+    uint64_t new = fc.create.entry.nodeid;
+    fh = fc.create.open.fh;
+    ASSERT_EQ(fc_write(&fc, new, fh, 0, "x", 1), 0);
+    ASSERT_EQ(fc_setattr(&fc, new, (struct fuse_setattr_in){.valid = FATTR_MODE, .mode = 0600}), 0);
+    ASSERT_EQ(fc_setattr(&fc, new, (struct fuse_setattr_in){.valid = FATTR_SIZE, .size = 9}), 0);
+    ASSERT_EQ(fc_release(&fc, new, fh), 0);
+    ASSERT_EQ(fc_mkdir(&fc, ROOT, "made"), 0);
+    ASSERT_EQ(fc_symlink(&fc, ROOT, "made-link", "x"), 0);
+    ASSERT_EQ(fc_link(&fc, new, ROOT, "hard"), 0);
+    ASSERT_EQ(fc_rename(&fc, dir, "new", ROOT, "moved", 0), 0);
+    ASSERT_EQ(fc_rename(&fc, ROOT, "moved", ROOT, "hard2", 0), 0);
+    ASSERT_EQ(fc_name(&fc, FUSE_UNLINK, ROOT, "hard2"), 0);
+    ASSERT_EQ(fc_open(&fc, file, O_WRONLY | O_TRUNC, &fh), 0);
+    ASSERT_EQ(fc_setattr(&fc, dir, (struct fuse_setattr_in){.valid = FATTR_MODE, .mode = 0755}), 0);
+    expect(0, 0);
+    /* One of the host on the same name just before is not lost among them. */
+    ASSERT_EQ(fc_getattr(&fc, file), 0);
+    ASSERT_EQ(fchmodat(tmpdir_fd(), "t/file", 0600, 0), 0);
+    ASSERT_EQ(fc_write(&fc, file, fh, 0, "y", 1), 0);
+    expect(1, 0);
+    stop_watched();
+}
+
+TEST(a_folder_in_which_the_host_is_busy_is_left_alone)
+{
+    start_watched();
+    uint64_t file = fc_node(&fc, "file");
+    for (unsigned i = 0; i < 200; i++) {
+        ASSERT_EQ(renameat(tmpdir_fd(), "t/file", tmpdir_fd(), "t/other"), 0);
+        ASSERT_EQ(renameat(tmpdir_fd(), "t/other", tmpdir_fd(), "t/file"), 0);
+        bx_watch_drain(watch);
+    }
+    ASSERT_LT(fc.names, 300);
+    ASSERT_EQ(fc_node(&fc, "file"), file);
+    ASSERT_LE(fc.entry.entry_valid, 1);
+    ASSERT_LE(fc.entry.attr_valid, 1);
+    stop_watched();
+}
+
+TEST(folders_that_go_are_not_watched_any_more)
+{
+    start_watched();
+    (void)fc_node(&fc, "dir/inner");
+    uint64_t dir = fc_node(&fc, "dir");
+    ASSERT_EQ(renameat(tmpdir_fd(), "t/dir", tmpdir_fd(), "t/dir2"), 0);
+    expect(0, 2);
+    ASSERT_EQ(fc_node(&fc, "dir2"), dir);
+    ASSERT_EQ(unlinkat(tmpdir_fd(), "t/dir2/inner", 0), 0);
+    expect(1, 1); /* the watch went along */
+    ASSERT_EQ(unlinkat(tmpdir_fd(), "t/dir2", AT_REMOVEDIR), 0);
+    expect(0, 1);
+    ASSERT_EQ(fc_forget(&fc, dir, 1000), 1);
+    stop_watched();
 }

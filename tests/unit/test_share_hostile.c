@@ -324,7 +324,7 @@ static int serve_child(int fd, const char *dir)
     if (bx_share_jail(&opt, 1, &missing) < 0) {
         _exit(100);
     }
-    int r = bx_share_serve(fd, &opt, 1);
+    int r = bx_share_serve(fd, &opt, 1, NULL);
     (void)close(opt.root_fd);
     (void)close(opt.proc_fd);
     return r < 0 ? -r : 0;
