@@ -26,8 +26,8 @@ def vmm_of(vm, box):
 
 
 def test_unit_tests_of_the_engine():
-    done = subprocess.run([BUILD / "tests/unit/test_vmm_kvm"], capture_output=True, text=True, timeout=200,
-                          env={**os.environ, "BX_TEST_SCALE": "10"})
+    done = subprocess.run([BUILD / "tests/unit/test_vmm_kvm"], capture_output=True, text=True, timeout=250,
+                          env={**os.environ, "BX_TEST_SCALE": "4", "BOXLITE_VMM": str(BUILD / "libexec" / "boxlite-vmm")})
     assert done.returncode == 0 and "# SKIP" not in done.stdout, done.stdout + done.stderr
 
 
@@ -43,6 +43,16 @@ def test_the_vmm_has_no_rights_and_few_system_calls(vm, box):
         status = open(f"/proc/{pid}/task/{task}/status").read()
         assert "CapEff:\t0000000000000000" in status and "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status
         assert "Uid:\t0\t" not in status
+
+
+def test_the_vmm_tells_of_itself(vm, box):
+    vm.ok("exec", box, "true", timeout=120)
+    said = vm.json("inspect", "--vmm", box)[0]
+    names = [d["name"] for d in said["devices"]]
+    assert names == ["console", "blk", "blk", "rng", "balloon"] and all(d["breaks"] == 0 for d in said["devices"])
+    assert said["devices"][0]["bytes_out"] > 0 and said["vcpus"][0]["mmio"] > 0
+    stages = list(said["boot_us"].values())
+    assert all(stages) and stages == sorted(stages)
 
 
 def test_the_guest_has_its_processors_and_memory(vm):
