@@ -93,7 +93,8 @@ static int merge(const boxlite_box_options *o, const struct bx_image_run *run,
     r = r < 0 ? r : merge_env(&c->env, &run->env);
     r = r < 0 ? r : merge_env(&c->env, &o->env);
     r = r < 0 ? r : merge_argv(o, run, &c->argv);
-    r = r < 0 ? r : append_all(&c->labels, &o->labels);
+    r = r < 0 ? r : merge_env(&c->labels, &run->labels);
+    r = r < 0 ? r : merge_env(&c->labels, &o->labels);
     if (r == -E2BIG) {
         return bx_fail(err, BOXLITE_E_INVALID,
                        "image and options have too many variables or arguments");

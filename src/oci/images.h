@@ -56,6 +56,7 @@ int bx_image_root(const struct bx_images *im, const struct bx_image_row *row, in
 /* How a box's main command starts. */
 struct bx_image_run {
     struct bx_strv entrypoint, cmd, env;
+    struct bx_strv labels; /* "name=value" */
     char *user, *workdir, *stop_signal; /* never NULL, may be "" */
 };
 int bx_image_run_parse(const char *config_json, struct bx_image_run *ret, boxlite_error **err);

@@ -10,6 +10,10 @@
 #include "base/str.h"
 #include "oci/images.h"
 
+#define OWN_LABELS "org.boxlite."
+#define LABELS_MAX 256u
+#define LABEL_BYTES_MAX 4096u
+
 static int copy_text(const json_t *config, const char *key, char **ret, boxlite_error **err)
 {
     const char *text = "";
@@ -20,6 +24,26 @@ static int copy_text(const json_t *config, const char *key, char **ret, boxlite_
     }
     *ret = strdup(text);
     return *ret ? 0 : bx_fail_oom(err);
+}
+
+/* Labels come with an image and are no command of its author to us: those in our own name, and such as no box may
+ * have, are left out. */
+static int read_labels(const json_t *doc, struct bx_image_run *run, boxlite_error **err)
+{
+    json_t *labels = json_object_get(json_object_get(doc, "config"), "Labels"), *value;
+    const char *name;
+    int r = 0;
+
+    json_object_foreach(labels, name, value)
+    {
+        const char *text = json_string_value(value);
+        if (r < 0 || !text || *name == '\0' || strchr(name, '=') || run->labels.n == LABELS_MAX ||
+            bx_startswith(name, OWN_LABELS) || strlen(name) + strlen(text) > LABEL_BYTES_MAX) {
+            continue;
+        }
+        r = bx_strv_setenv(&run->labels, name, text);
+    }
+    return r < 0 ? bx_fail_oom(err) : 0;
 }
 
 static int parse(const char *config_json, struct bx_image_run *run, boxlite_error **err)
@@ -50,7 +74,7 @@ static int parse(const char *config_json, struct bx_image_run *run, boxlite_erro
             r = bx_json_strv(config, fields[i].key, true, fields[i].list, err);
         }
     }
-    return r;
+    return r < 0 ? r : read_labels(doc, run, err);
 }
 
 int bx_image_run_parse(const char *config_json, struct bx_image_run *ret, boxlite_error **err)
@@ -71,6 +95,7 @@ void bx_image_run_done(struct bx_image_run *r)
     bx_strv_done(&r->entrypoint);
     bx_strv_done(&r->cmd);
     bx_strv_done(&r->env);
+    bx_strv_done(&r->labels);
     free(r->user);
     free(r->workdir);
     free(r->stop_signal);

@@ -225,6 +225,45 @@ def bench_share(work, files=5000, created=2000, mib=64):
             row(f"create + delete {created} files", ["create", "delete"], 5.0)]
 
 
+def measured(argv, **kw):
+    """Seconds, CPU seconds and peak MiB of a program."""
+    start = time.monotonic()
+    process = subprocess.Popen(argv, stdin=kw.pop("stdin", subprocess.DEVNULL), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, **kw)
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"bench: {argv[0]} failed")
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def bench_load(work, rounds):
+    """An image with a gzip layer becomes blobs and a root: BoxLite, and the two programs that do the same."""
+    name = "image load with its root / skopeo copy + tar2sqfs"
+    missing = [p for p in ("tar2sqfs", "skopeo") if not shutil.which(p)]
+    if missing:
+        return [{"name": name, "skipped": f"{missing[0]} is missing"}]
+    sys.path.insert(0, str(ROOT / "tests" / "integration"))
+    from ocilayout import Layout  # beside the tests, which make images with it, too
+    layout = Layout(work / "layout")
+    layout.image([(BUILD / "artifacts" / "base.tar").read_bytes()], "bench:1")
+    layer = max((layout.folder / "blobs" / "sha256").iterdir(), key=lambda p: p.stat().st_size)
+    ours, theirs = [], []
+    for i in range(rounds):
+        copy = measured(["skopeo", "copy", "-q", f"oci:{layout.folder}:bench:1", f"oci:{work}/copy{i}:x"])
+        with open(layer, "rb") as f:
+            pack = measured(["tar2sqfs", "-q", "-f", "-c", "lz4", str(work / "ref.sqfs")], stdin=f)
+        theirs.append([a + b for a, b in zip(copy, pack)])
+        home = work / f"load{i}"
+        ours.append(measured([BOXLITE, "image", "load", str(layout.folder)], env={**os.environ, "BOXLITE_HOME": str(home)}))
+        shutil.rmtree(home)
+        shutil.rmtree(work / f"copy{i}")
+    wall, cpu = ([statistics.median(t[i] for t in times) for times in (ours, theirs)] for i in (0, 1))
+    return [{"name": name, "ratio": wall[0] / wall[1], "goal": 1.0,
+             "detail": f"{wall[0] * 1000:.0f} : {wall[1] * 1000:.0f} ms; CPU {cpu[0] * 1000:.0f} : {cpu[1] * 1000:.0f} ms, n={rounds}"},
+            {"name": "peak memory of image load (MiB)", "value": max(t[2] for t in ours), "goal_max": 64,
+             "detail": f"{layer.stat().st_size >> 20} MiB packed layer"}]
+
+
 def show(row):
     if "skipped" in row:
         print(f"  {row['name']:<54} skipped: {row['skipped']}")
@@ -267,6 +306,9 @@ def main():
         for step in (lambda: bench_cold(bare, options.rounds), lambda: bench_stop(5), lambda: bench_root(work, 3)):
             rows.append(step())
             show(rows[-1])
+        for row in bench_load(work, 3):
+            rows.append(row)
+            show(row)
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1) + "\n")
     return 0

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from conftest import wait_until
 from ocilayout import Layout, entry, sha256, tar
 
 BASE = tar([entry("etc"), entry("etc/base", b"base" * 3000)])
@@ -111,6 +112,15 @@ def test_history(two):
     assert inspected["platform"].startswith("linux/") and len(inspected["config"]["history"]) == 3
 
 
+def test_the_whole_config_is_kept(cli, tmp_path):
+    config = {"Entrypoint": ["/e"], "Cmd": ["c"], "Env": ["A=1"], "User": "u:g", "WorkingDir": "/w", "StopSignal": "SIGUSR1",
+              "ExposedPorts": {"80/tcp": {}}, "Volumes": {"/v": {}}, "Labels": {"l": "x"},
+              "Healthcheck": {"Test": ["CMD", "true"], "Interval": 30000000000}}
+    Layout(tmp_path / "layout").image([BASE], "test/config:1", config=config)
+    cli.ok("load", tmp_path / "layout")
+    assert cli.json("image", "inspect", "test/config:1")[0]["config"]["config"] == config
+
+
 # ---- Archives
 
 
@@ -189,6 +199,22 @@ def test_skopeo_reads_what_save_writes_and_the_store(two, tmp_path):
 
 def test_load_says_what_is_wrong_without_a_path(cli):
     assert "standard input" in cli.fails("image", "load", input=b"")
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_a_killed_load_leaves_a_store_that_works(two, cli_other, part):
+    archive = two.raw("save", "test/one:1", "test/two:1").stdout
+    with cli_other.popen("load", "-q", "-") as process:
+        process.stdin.write(archive[:len(archive) * part // 4])
+        process.stdin.flush()
+        # Whatever it has read of that lies in tmp/ then.
+        wait_until(lambda: list((cli_other.home / "tmp").glob("load.*")), what="it to begin")
+        process.kill()
+    assert names(cli_other) == []
+    assert os.listdir(cli_other.home / "tmp") == []  # swept by the command above
+    cli_other.ok("load", input=archive)
+    assert names(cli_other) == names(two)
+    cli_other.ok("image", "verify")
 
 
 # ---- Clearing

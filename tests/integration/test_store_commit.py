@@ -18,6 +18,8 @@ ln '/srv/sub/a file' /srv/sub/link
 ln -s 'sub/a file' /srv/symbolic
 chmod 4755 '/srv/sub/a file'
 chown 1234:5678 /srv/symbolic -h
+useradd -u 4321 worker
+usermod -aG audio worker
 rm -r /usr/share/doc; mkdir /usr/share/doc; touch /usr/share/doc/new
 rm /etc/hostname.not 2>/dev/null || :
 mv /etc/issue /etc/issue.moved
@@ -35,7 +37,8 @@ def layer_of(cli, digest):
 def test_commit_of_a_running_and_of_a_stopped_box(vm):
     vm.ok("run", "-d", "--name", "committed", IMAGE, "sleep", "1000")
     vm.ok("exec", "committed", "sh", "-c", CHANGE)
-    options = ("-m", "set up", "-e", "MADE=yes", "-w", "/srv", "-l", "by=test")
+    options = ("-m", "set up", "-e", "MADE=yes", "-w", "/made/here", "-l", "by=test", "-u", "worker:games",
+               "--entrypoint", "sh", "--entrypoint", "-c", "--cmd", "id -Gn")
     try:
         first = vm.ok("commit", *options, "committed", "test/made:1").strip()
         assert vm.ok("commit", *options, "committed", "test/made:2").strip() == first
@@ -54,10 +57,12 @@ def test_commit_of_a_running_and_of_a_stopped_box(vm):
             "etc/hosts", "etc/hostname", "etc/resolv.conf")]  # what BoxLite puts there
         assert vm.json("history", "test/made:1", "--json")[0]["comment"] == "set up"
 
-        out = vm.ok("run", "--rm", "test/made:1", "sh", "-c",
-                    "pwd; echo $MADE; cat 'sub/a file'; stat -c %h sub/link; ls /usr/share/doc; test ! -e /etc/motd && echo gone; "
-                    "head -c 6 /etc/issue.moved")
-        assert out == "/srv\nyes\ndata2\nnew\ngone\nDebian"
+        # Entrypoint, environment, user, and a working directory that the image does not have, by the image's config.
+        out = vm.ok("run", "--name", "made", "test/made:1",
+                    "id -un; id -gn; pwd; echo $MADE; cd /srv; cat 'sub/a file'; stat -c %h sub/link; ls /usr/share/doc; "
+                    "test ! -e /etc/motd && echo gone; head -c 6 /etc/issue.moved")
+        assert out == "worker\ngames\n/made/here\nyes\ndata2\nnew\ngone\nDebian"
+        assert vm.json("inspect", "made")[0]["labels"] == ["by=test"]
         vm.ok("image", "verify", first)
     finally:
         vm.ok("rm", "-f", "committed")

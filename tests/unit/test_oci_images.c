@@ -108,6 +108,23 @@ TEST(import_find_run)
     image_home_close(&h);
 }
 
+TEST(labels_of_an_image_are_the_boxes_but_for_our_own)
+{
+    struct bx_image_run run = {0};
+
+    ASSERT_OK(bx_image_run_parse(
+        "{\"config\":{\"Labels\":{\"a\":\"b=c\",\"\":\"x\",\"n=m\":\"x\",\"i\":5,"
+        "\"org.boxlite.mcp.environment\":\"mine\",\"z\":\"\"}}}",
+        &run, ERR));
+    ASSERT_EQ(run.labels.n, 2);
+    ASSERT_STREQ(run.labels.v[0], "a=b=c");
+    ASSERT_STREQ(run.labels.v[1], "z=");
+    bx_image_run_done(&run);
+    ASSERT_OK(bx_image_run_parse("{\"config\":null}", &run, ERR));
+    ASSERT_EQ(run.labels.n, 0);
+    bx_image_run_done(&run);
+}
+
 TEST(import_of_a_packed_tar)
 {
     struct image_home h;
