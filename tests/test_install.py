@@ -36,7 +36,8 @@ def test_all_is_there_below_the_prefix(installed, prefix):
     top = installed / prefix.lstrip("/")
     names = {str(p.relative_to(top)) for p in top.rglob("*") if not p.is_dir()}
     for name in ("bin/boxlite", "bin/boxlite-mcp-server", "libexec/boxlite/boxlite-shim", "include/boxlite.h",
-                 "libexec/boxlite/boxlite-agent", "share/man/man1/boxlite.1", "share/man/man3/libboxlite.3",
+                 "libexec/boxlite/boxlite-agent", "libexec/boxlite/boxlite-share", "share/man/man1/boxlite.1",
+                 "share/man/man3/libboxlite.3",
                  "share/bash-completion/completions/boxlite", "share/zsh/site-functions/_boxlite"):
         assert name in names, name
     assert any(name.endswith("pkgconfig/boxlite.pc") for name in names)

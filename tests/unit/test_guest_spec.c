@@ -166,6 +166,36 @@ TEST(a_configuration_with_files)
     ASSERT_NULL(cfg.upper_dev);
 }
 
+/* A configuration with one shared folder. */
+static int parse_mount(const void *field, size_t len, struct config *cfg)
+{
+    _cleanup_buf_ struct bx_buf b = BX_BUF_INIT(10000);
+    ASSERT_EQ(bx_msg_begin(&b, BX_AG_CONFIGURE), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
+    ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_TYPE, "squashfs"), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_MOUNT, field, len), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_MOUNT, "\x04/second", 8), 0);
+    return parse_config(&b, cfg);
+}
+
+TEST(a_configuration_with_shared_folders)
+{
+    static const struct {
+        const char *field;
+        size_t len;
+    } bad[] = {{"", 0}, {"\x01", 1}, {"\x01/", 2}, {"\x01rel", 4}, {"/a", 2}, {"\x01/a\0b", 5}};
+    _cleanup_config_ struct config cfg = {0};
+    ASSERT_EQ(parse_mount("\0/a b/\xff", 7, &cfg), 0);
+    ASSERT_EQ(cfg.nmounts, 2);
+    ASSERT_EQ(cfg.mounts[0].flags, 0);
+    ASSERT_STREQ(cfg.mounts[0].guest, "/a b/\xff");
+    ASSERT_EQ(cfg.mounts[1].flags, BX_MOUNT_FILE);
+    for (size_t i = 0; i < BX_ARRAY_SIZE(bad); i++) {
+        _cleanup_config_ struct config c = {0};
+        ASSERT_EQ(parse_mount(bad[i].field, bad[i].len, &c), -EPROTO);
+    }
+}
+
 TEST(what_a_configuration_may_not_be)
 {
     static const char *const bad_files[] = {"relative", "no-nul", ""};
@@ -192,6 +222,7 @@ TEST(parsing_a_configuration_survives_failing_allocations)
     ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_DEV, "/dev/vda"), 0);
     ASSERT_EQ(bx_msg_str(&b, BX_T_ROOT_TYPE, "squashfs"), 0);
     ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "/etc/a\0x", 8), 0);
+    ASSERT_EQ(bx_msg_bytes(&b, BX_T_MOUNT, "\x01/x", 3), 0);
     TORTURE
     {
         _cleanup_config_ struct config cfg = {0};
