@@ -4,6 +4,7 @@ proxies, several processes at once, and what a pull that is ended leaves behind.
 import base64
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -119,10 +120,9 @@ def test_events_for_programs(cli, registry):
     assert cli.run("pull", "-q", f"{registry.host}/x").stderr == ""
 
 
-def test_an_absent_image_is_fetched_for_a_box_as_asked(cli, registry):
+def test_an_absent_image_is_fetched_for_a_box_as_asked(cli, registry, home):
     made = registry.add("x", [layer({"bin/sh": b"#!"})], config={"Cmd": ["sh"]})
-    (cli.home / "kernels/default").mkdir(parents=True)
-    (cli.home / "kernels/default/vmlinux").write_bytes(b"")  # it is looked for, not started
+    shutil.copytree(home / "kernels", cli.home / "kernels")
     name = f"{registry.host}/x"
     assert "no image" in cli.fails("create", "--pull", "never", name)
     assert registry.log == []
