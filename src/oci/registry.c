@@ -269,7 +269,7 @@ static int follow(struct bx_registry *r, struct bx_http *h, struct bx_registry_c
     return rc;
 }
 
-/* Once for a registry on this machine that turns out not to speak TLS. */
+/* Once for a registry on this machine that turns out not to speak TLS: at its first request, when no other thread uses it yet. */
 static bool fall_back_to_http(struct bx_registry *r, const struct bx_registry_call *call)
 {
     bool fall = false;

@@ -8,6 +8,7 @@
 
 #include <boxlite.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/log.h"
 #include "oci/credentials.h"
@@ -28,7 +29,7 @@ struct bx_registry {
     pthread_mutex_t lock;
     char *authorization;
     uint64_t generation; /* counts the authorizations */
-    bool answered;       /* it has been reached: what fails now is worth more patience */
+    atomic_bool answered; /* it has been reached: what fails now is worth more patience */
 };
 
 /* mirror: NULL, or where instead of the host. */

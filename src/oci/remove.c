@@ -48,16 +48,24 @@ static int find_by_name(const struct bx_images *im, const char *ref, struct bx_i
 {
     struct bx_reference r = {0};
     _cleanup_free_ char *full = NULL;
+    _cleanup_error_ boxlite_error *why = NULL;
     int rc = bx_reference_parse(ref, &r, err);
 
     if (rc < 0) {
         return rc;
     }
-    if (r.digest) { /* NAME@DIGEST: the digest decides */
-        rc = bx_store_image_find(im->store, r.digest, ret, err);
-    } else {
-        full = bx_reference_full(&r);
-        rc = full ? bx_store_image_find(im->store, full, ret, err) : bx_fail_oom(err);
+    if (r.digest) { /* the digest decides; it may be an index', which only the name of what was pulled by it has */
+        free(steal_ptr(&r.tag));
+    }
+    full = bx_reference_full(&r);
+    rc = full ? bx_store_image_find(im->store, full, ret, &why) : bx_fail_oom(&why);
+    if (rc == BOXLITE_E_NOT_FOUND && r.digest) {
+        free(steal_ptr(&full));
+        boxlite_error_free(steal_ptr(&why));
+        rc = bx_store_image_find(im->store, r.digest, ret, &why);
+    }
+    if (rc < 0) {
+        (void)bx_fail_again(err, why);
     }
     bx_reference_done(&r);
     if (rc == 0 && ret_name) {

@@ -4,6 +4,8 @@ proxies, several processes at once, and what a pull that is ended leaves behind.
 import base64
 import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -136,6 +138,26 @@ def test_an_absent_image_is_fetched_for_a_box_as_asked(cli, registry, home):
     assert made["digest"] in cli.blobs()
 
 
+def test_a_terminal_sees_bars(cli, registry):
+    registry.add("x", [layer({"a": noise(3000000)}), layer({"b": noise(1000)})])
+    leader, follower = pty.openpty()
+    p = cli.popen("pull", f"{registry.host}/x", stdout=follower, stderr=follower, env={"TERM": "xterm"})
+    os.close(follower)
+    seen = b""
+    try:
+        while part := os.read(leader, 65536):
+            seen += part
+    except OSError:  # the other side has gone
+        pass
+    os.close(leader)
+    assert p.wait(60) == 0
+    text = seen.decode()
+    assert re.search(r"layer [0-9a-f]{12} +\[=* *\] .* of ", text) and "2 of 2 layers" in text
+    last = text.split("\x1b[J")[-1]  # the block is erased before the end is told
+    assert re.fullmatch(re.escape(registry.host) + r"/x:latest sha256:[0-9a-f]{64}\r\n", last)
+    assert len(text) < 100000
+
+
 # ---- Which one
 
 
@@ -159,6 +181,8 @@ def test_the_platform_of_this_machine_is_chosen(cli, registry):
     assert cli.ok("pull", "-q", "--platform", f"linux/{ARCH}/v9", f"{registry.host}/x").strip() == fast["digest"]
     assert cli.ok("pull", "-q", "--platform", f"linux/{ARCH}/v1", f"{registry.host}/x").strip() == mine["digest"]
     assert cli.ok("pull", "-q", f"{registry.host}/x@{index['digest']}").strip() == mine["digest"]
+    for by in (index["digest"], mine["digest"]):
+        assert cli.json("image", "inspect", f"{registry.host}/x@{by}")[0]["digest"] == mine["digest"]
     assert "boxes of this host run linux" in cli.fails("pull", "--platform", "linux/s390x", f"{registry.host}/x")
     assert not any(other["digest"] in r.path for r in registry.log)
 
