@@ -22,7 +22,7 @@
 #include "oci/root.h"
 
 #define NESTING_MAX 3
-#define ENDPOINTS_MAX 17
+#define PLACES_MAX 17            /* the mirrors that registries.json may name, and one */
 #define ROOT_FACTOR_PERCENT 150u /* of the packed layers: what their root image takes */
 #define SPACE_EXTRA (64ull << 20)
 #define IDLE_MS 100
@@ -32,8 +32,10 @@ struct pull {
     const struct bx_registries *settings;
     struct bx_reporter reporter;
     struct bx_reference ref;
-    struct bx_registry *registry; /* that gave the manifest */
-    struct bx_http *http;         /* of this thread */
+    struct bx_registry *places
+        [PLACES_MAX];   /* the mirrors in their order, then the registry itself; made when needed */
+    size_t nplaces, at; /* how many; the one that gave the manifest */
+    struct bx_http *http; /* of this thread */
     struct bx_buf manifest_text, config_text;
     char digest[BX_DIGEST_LEN + 1];
     struct bx_manifest manifest;
@@ -86,7 +88,7 @@ static int read_platform(const char *platform, const char **ret_variant, boxlite
 }
 
 /* Follows indexes down to a manifest. */
-static int resolve(struct pull *p, boxlite_error **err)
+static int resolve(struct pull *p, struct bx_registry *place, boxlite_error **err)
 {
     const char *variant, *reference = p->ref.digest ? p->ref.digest : p->ref.tag;
     _cleanup_free_ char *wanted = p->ref.digest ? strdup(p->ref.digest) : NULL;
@@ -96,8 +98,8 @@ static int resolve(struct pull *p, boxlite_error **err)
         const struct bx_descriptor *chosen;
         bx_buf_clear(&p->manifest_text);
         bx_manifest_done(&p->manifest);
-        r = bx_registry_manifest(p->registry, p->http, reference, wanted, &p->manifest_text,
-                                 p->digest, err);
+        r = bx_registry_manifest(place, p->http, reference, wanted, &p->manifest_text, p->digest,
+                                 err);
         r = r < 0 ? r
                   : bx_manifest_parse(bx_buf_data(&p->manifest_text), p->manifest_text.len,
                                       "manifest", &p->manifest, err);
@@ -118,45 +120,91 @@ static int resolve(struct pull *p, boxlite_error **err)
     return r;
 }
 
-/* From the first place that has it: the mirrors in their order, then the registry itself. */
+/* The place by its number, made at its first use. */
+static int get_place(struct pull *p, size_t i, struct bx_registry **ret, boxlite_error **err)
+{
+    const struct bx_registry_settings *s = bx_registries_find(p->settings, p->ref.host);
+    int r = 0;
+
+    (void)pthread_mutex_lock(&p->lock);
+    if (!p->places[i]) {
+        r = bx_registry_new(p->settings, p->t, &p->ref, i + 1 < p->nplaces ? s->mirrors.v[i] : NULL,
+                            false, &p->places[i], err);
+    }
+    *ret = p->places[i];
+    (void)pthread_mutex_unlock(&p->lock);
+    return r;
+}
+
+/* Whether, after that error, the next place may do better. */
+static bool worth_asking_on(const struct pull *p, size_t i, int error)
+{
+    static const int errors[] = {BOXLITE_E_NOT_FOUND, BOXLITE_E_AUTH,      BOXLITE_E_NETWORK,
+                                 BOXLITE_E_TIMEOUT,   BOXLITE_E_INTEGRITY, BOXLITE_E_DENIED};
+
+    for (size_t k = 0; i + 1 < p->nplaces && k < BX_ARRAY_SIZE(errors); k++) {
+        if (error == errors[k]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void pass_over(const struct pull *p, size_t i, boxlite_error **why)
+{
+    bx_info(p->t->im->log, "registry", "mirror %s: %s", p->places[i] ? p->places[i]->host : "?",
+            boxlite_error_message(*why));
+    boxlite_error_free(steal_ptr(why));
+}
+
+/* From the first place that has it. */
 static int find_manifest(struct pull *p, boxlite_error **err)
 {
     const struct bx_registry_settings *s = bx_registries_find(p->settings, p->ref.host);
-    size_t mirrors = s ? s->mirrors.n : 0;
     _cleanup_error_ boxlite_error *why = NULL;
-    int r = 0;
+    struct bx_registry *place;
+    int r;
 
-    for (size_t i = 0; i <= mirrors; i++) {
-        boxlite_error_free(steal_ptr(&why));
-        bx_registry_free(steal_ptr(&p->registry));
-        r = bx_registry_new(p->settings, p->t, &p->ref, i < mirrors ? s->mirrors.v[i] : NULL, false,
-                            &p->registry, &why);
-        r = r < 0 ? r : resolve(p, &why);
+    p->nplaces = s ? s->mirrors.n + 1 : 1;
+    for (p->at = 0;; p->at++) {
+        r = get_place(p, p->at, &place, &why);
+        r = r < 0 ? r : resolve(p, place, &why);
         if (r == 0) {
             bx_report(&p->reporter, "manifest", p->digest, BOXLITE_TRANSFER_DONE,
                       p->manifest_text.len, p->manifest_text.len, NULL);
             return 0;
         }
-        if (r == BOXLITE_E_CANCELLED) {
-            break;
+        if (!worth_asking_on(p, p->at, r)) {
+            return bx_fail_again(err, why);
         }
-        if (i < mirrors) {
-            bx_info(p->t->im->log, "registry", "mirror %s: %s", s->mirrors.v[i],
-                    boxlite_error_message(why));
-        }
+        pass_over(p, p->at, &why);
     }
-    return bx_fail_again(err, why);
+}
+
+/* A blob from the place that gave the manifest, or from one behind it. */
+static int fetch(struct pull *p, const struct bx_descriptor *blob, const char *kind,
+                 struct bx_http *h, boxlite_error **err)
+{
+    struct bx_fetch f = {.im = p->t->im, .reporter = &p->reporter, .blob = blob, .kind = kind};
+    _cleanup_error_ boxlite_error *why = NULL;
+
+    for (size_t i = p->at;; i++) {
+        int r = get_place(p, i, &f.registry, &why);
+        r = r < 0 ? r : bx_fetch_blob(&f, h, &why);
+        if (r == 0) {
+            return 0;
+        }
+        if (!worth_asking_on(p, i, r)) {
+            return bx_fail_again(err, why);
+        }
+        pass_over(p, i, &why);
+    }
 }
 
 /* ---- config and room */
 
 static int fetch_config(struct pull *p, boxlite_error **err)
 {
-    struct bx_fetch f = {.im = p->t->im,
-                         .reporter = &p->reporter,
-                         .registry = p->registry,
-                         .blob = &p->manifest.config,
-                         .kind = "config"};
     _cleanup_config_ struct bx_config config = {0};
     int r;
 
@@ -164,7 +212,7 @@ static int fetch_config(struct pull *p, boxlite_error **err)
         return bx_fail(err, BOXLITE_E_INTEGRITY, "config: it has more than %u bytes",
                        BX_MANIFEST_BYTES_MAX);
     }
-    r = bx_fetch_blob(&f, p->http, err);
+    r = fetch(p, &p->manifest.config, "config", p->http, err);
     r = r < 0 ? r : bx_blob_read(p->t->im, p->manifest.config.digest, &p->config_text, err);
     r = r < 0 ? r
               : bx_config_parse(bx_buf_data(&p->config_text), p->config_text.len, "config", &config,
@@ -239,16 +287,12 @@ static void *fetch_layers(void *data)
     int r = bx_http_new(p->t->cancel_fd, &h, &err);
 
     for (size_t i; r == 0 && (i = take_next(p)) < p->manifest.n;) {
-        struct bx_fetch f = {.im = p->t->im,
-                             .reporter = &p->reporter,
-                             .registry = p->registry,
-                             .blob = &p->manifest.items[i],
-                             .kind = "layer"};
-        r = bx_fetch_blob(&f, h, &err);
+        const struct bx_descriptor *blob = &p->manifest.items[i];
+        r = fetch(p, blob, "layer", h, &err);
         if (r == 0) {
             mark(p, i);
         } else {
-            bx_wrap(&err, "layer %zu (%.12s)", i + 1, f.blob->digest + strlen("sha256:"));
+            bx_wrap(&err, "layer %zu (%.12s)", i + 1, blob->digest + strlen("sha256:"));
         }
     }
     if (r < 0) {
@@ -432,7 +476,9 @@ static int pull_found(struct pull *p, boxlite_error **err)
 static void pull_done(struct pull *p)
 {
     bx_reference_done(&p->ref);
-    bx_registry_free(p->registry);
+    for (size_t i = 0; i < p->nplaces; i++) {
+        bx_registry_free(p->places[i]);
+    }
     bx_http_free(p->http);
     bx_buf_done(&p->manifest_text);
     bx_buf_done(&p->config_text);

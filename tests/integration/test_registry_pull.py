@@ -248,6 +248,17 @@ def test_mirrors_come_first_and_may_fail(cli, registry):
         assert names(cli) >= {(f"{registry.host}/x:latest", new["digest"])}
 
 
+def test_what_a_mirror_lacks_comes_from_the_registry(cli, registry):
+    kept, lost = layer({"a": noise(1000)}), layer({"b": noise(2000)})
+    made = registry.add("x", [kept, lost])
+    with Registry() as mirror:
+        mirror.add("x", [kept, lost])
+        del mirror.blobs[lost[2]["digest"]]
+        cli.settings(registries={registry.host: {"mirrors": [f"http://{mirror.host}"]}})
+        assert cli.ok("pull", "-q", f"{registry.host}/x").strip() == made["digest"]
+    assert [r.path for r in registry.log] == [f"/v2/x/blobs/{lost[2]['digest']}"]
+
+
 def test_proxies_with_a_password(cli, registry):
     made = registry.add("x", [layer({"a": noise(1000)})])
     with Proxy(registry.host) as proxy:
