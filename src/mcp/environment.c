@@ -33,7 +33,8 @@ struct mcp_environment {
     uint32_t cpus;
     uint64_t memory;
     int network;
-    json_t *env;
+    json_t *env, *volumes;
+    char *workspace;
     enum state state;
     boxlite_box *box;
     struct waiter *waiters;
@@ -81,6 +82,8 @@ static void environment_free(struct mcp_environment *env)
     mcp_pull_free(env->pull);
     boxlite_box_free(env->box);
     json_decref(env->env);
+    json_decref(env->volumes);
+    free(env->workspace);
     free(env->name);
     free(env->image);
     free(env->digest);
@@ -176,7 +179,8 @@ struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const
 int mcp_environment_get(struct mcp_environments *all, const char *name, struct mcp_environment **ret,
                         struct mcp_failure *why)
 {
-    struct mcp_environment_spec spec = {.name = MCP_DEFAULT_ENVIRONMENT, .network = -1};
+    struct mcp_environment_spec spec = {.name = MCP_DEFAULT_ENVIRONMENT, .network = -1,
+                                        .workspace = mcp_server_options(all->server)->workspace};
     struct mcp_environment *env = mcp_environment_find(all, name ? name : spec.name);
     if (env) {
         env->used_ns = mcp_now_ns();
@@ -196,12 +200,17 @@ static int fill(struct mcp_environment *env, const struct mcp_environment_spec *
 {
     const struct mcp_options *o = mcp_server_options(env->all->server);
 
-    env->name = spec->name ? strdup(spec->name) : mcp_printf("env-%u", ++env->all->serial);
+    do {
+        free(env->name);
+        env->name = spec->name ? strdup(spec->name) : mcp_printf("env-%u", ++env->all->serial);
+    } while (!spec->name && env->name && mcp_environment_find(env->all, env->name));
     env->image = strdup(spec->image ? spec->image : o->image);
     env->cpus = spec->cpus ? spec->cpus : o->cpus;
     env->memory = spec->memory ? spec->memory : o->memory;
     env->network = spec->network >= 0 ? spec->network : o->network;
     env->env = spec->env ? json_deep_copy(spec->env) : NULL;
+    env->volumes = spec->volumes ? json_deep_copy(spec->volumes) : NULL;
+    env->workspace = spec->workspace ? strdup(spec->workspace) : NULL;
     env->made_ns = env->used_ns = mcp_now_ns();
     return env->name && env->image ? 0 : BOXLITE_E_NO_MEMORY;
 }
@@ -266,6 +275,22 @@ int mcp_environment_add(struct mcp_environments *all, const struct mcp_environme
     return 0;
 }
 
+static int set_folders(const struct mcp_environment *env, boxlite_box_options *o, boxlite_error **err)
+{
+    int r = env->workspace ? boxlite_box_options_add_workspace(o, env->workspace, NULL, err) : 0;
+    json_t *volume;
+    size_t i;
+
+    json_array_foreach(env->volumes, i, volume)
+    {
+        r = r < 0 ? r
+                  : boxlite_box_options_add_volume(o, json_string_value(json_object_get(volume, "host")),
+                                                   json_string_value(json_object_get(volume, "guest")),
+                                                   json_is_true(json_object_get(volume, "ro")), err);
+    }
+    return r;
+}
+
 static int set_options(const struct mcp_environment *env, boxlite_box_options *o, boxlite_error **err)
 {
     const struct mcp_options *defaults = mcp_server_options(env->all->server);
@@ -277,6 +302,7 @@ static int set_options(const struct mcp_environment *env, boxlite_box_options *o
     r = r < 0 ? r : boxlite_box_options_set_memory(o, env->memory, err);
     r = r < 0 ? r : boxlite_box_options_set_network(o, env->network, err);
     r = r < 0 ? r : boxlite_box_options_set_auto_remove(o, 1, err);
+    r = r < 0 ? r : set_folders(env, o, err);
     r = r < 0 ? r : boxlite_box_options_add_label(o, "org.boxlite.mcp.environment", env->name, err);
     if (r == 0 && defaults->disk > 0) {
         r = boxlite_box_options_set_disk(o, defaults->disk, err);
@@ -505,6 +531,11 @@ const char *mcp_environment_name(const struct mcp_environment *env)
 const char *mcp_environment_image(const struct mcp_environment *env)
 {
     return env->image;
+}
+
+const char *mcp_environment_workspace(const struct mcp_environment *env)
+{
+    return env->workspace;
 }
 
 const char *mcp_environment_doing(const struct mcp_environment *env)

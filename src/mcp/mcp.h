@@ -14,6 +14,8 @@
  *   tool_*.c      one tool each
  *   environment.c a named box and its life
  *   program.c     code to a running program (execution.h)
+ *   folders.c     which host folders an environment may be given
+ *   changes.c     what it changed in a workspace
  *   pull.c        an image from its registry, for an environment
  *   language.c    the table of languages: how each is run or built, which images have it
  *   put.c         files into an environment
@@ -70,6 +72,8 @@ struct mcp_options {
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
     char *allow_image; /* shell patterns, separated by commas */
     char *allow_pull;  /* the same, of full names */
+    char *allow_folder; /* host folders, separated by commas, perhaps with :ro; NULL: none */
+    char *workspace;    /* of the default environment; NULL: none */
     uint32_t max_cpus;
     uint64_t max_memory;
     unsigned max_environments;
@@ -245,6 +249,7 @@ struct mcp_failure mcp_failure_of(const boxlite_error *err);
 /* ---- Calls: one tools/call each; finished once, by the tool, by a failure or by a cancellation */
 
 struct mcp_tool;
+struct mcp_environment;
 struct mcp_calls {
     struct mcp_call *first;
     unsigned count;
@@ -315,7 +320,7 @@ struct mcp_tool {
 };
 extern const struct mcp_tool mcp_tool_execute_code, mcp_tool_run_command, mcp_tool_create_environment,
     mcp_tool_list_environments, mcp_tool_remove_environment, mcp_tool_read_output, mcp_tool_send_input,
-    mcp_tool_read_file, mcp_tool_write_file;
+    mcp_tool_read_file, mcp_tool_write_file, mcp_tool_diff_changes, mcp_tool_apply_changes;
 const struct mcp_tool *mcp_tool_find(const char *name);
 json_t *mcp_tools_list(const struct mcp_options *o);
 /* NULL if the arguments fit the table, else what is wrong (caller frees). */
@@ -338,9 +343,33 @@ const char *mcp_pull_says(const struct mcp_pull *p);
 /* Cancels it if it is under way; its function is not called any more. Accepts NULL. */
 void mcp_pull_free(struct mcp_pull *p);
 
+/* ---- Host folders */
+
+/* The folder after links are followed, if the rule lets it be read or written (caller frees); else NULL and why (caller
+ * frees). */
+char *mcp_folder_allow(const struct mcp_options *o, const char *host, bool write, char **ret_why);
+/* A list of HOST:GUEST[:ro] as [{"host", "guest", "ro"}] with resolved hosts; NULL and why. */
+json_t *mcp_volumes_parse(const struct mcp_options *o, const json_t *list, char **ret_why);
+/* Some may be written. */
+bool mcp_folders_writable(const struct mcp_options *o);
+
+/* ---- Changes of workspaces */
+
+/* Called when the environment is ready, where blocking functions may be used. */
+typedef void (*mcp_changes_fn)(struct mcp_call *call, struct mcp_environment *env);
+void mcp_changes_start(struct mcp_call *call, mcp_changes_fn fn);
+/* From the call's arguments paths, allow, dry_run, merge. */
+int mcp_changes_options(const struct mcp_call *call, boxlite_change_options **ret, boxlite_error **err);
+json_t *mcp_changes_json(const boxlite_changes *c);
+#define MCP_CHANGES_SCHEMA                                                                         \
+    "\"environment\":{\"type\":\"string\"},\"workspace\":{\"type\":\"string\"},\"status\":{\"type\":"   \
+    "\"string\"},\"count\":{\"type\":\"integer\"},\"changes\":{\"type\":\"array\",\"items\":{\"type\":"  \
+    "\"object\"},\"description\":\"path, kind, from, held (why it is held back), allow (what lets it through), "  \
+    "conflict; the first 200\"},\"conflicts\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"        \
+    "\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"}"
+
 /* ---- Environments: a named box, created and started when first used */
 
-struct mcp_environment;
 struct mcp_environments;
 struct mcp_environment_spec {
     const char *name;  /* NULL: made up */
@@ -349,6 +378,8 @@ struct mcp_environment_spec {
     uint64_t memory;   /* 0: the server's */
     int network;       /* -1: the server's */
     const json_t *env; /* object of strings or NULL */
+    const json_t *volumes; /* of mcp_volumes_parse(), or NULL */
+    const char *workspace; /* a resolved host folder, or NULL */
 };
 typedef void (*mcp_ready_fn)(void *data, struct mcp_environment *env, const struct mcp_failure *why);
 
@@ -369,6 +400,7 @@ void mcp_environment_forget(struct mcp_environment *env, void *data);
 boxlite_box *mcp_environment_box(const struct mcp_environment *env);
 const char *mcp_environment_name(const struct mcp_environment *env);
 const char *mcp_environment_image(const struct mcp_environment *env);
+const char *mcp_environment_workspace(const struct mcp_environment *env); /* its host folder, or NULL */
 const char *mcp_environment_doing(const struct mcp_environment *env); /* while it is not ready, or NULL */
 const char *mcp_environment_digest(const struct mcp_environment *env); /* of its image; NULL: not known yet */
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env); /* what the last start took */

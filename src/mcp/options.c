@@ -45,6 +45,10 @@ static const struct setting {
      "images that may be used: shell patterns, separated by commas", TEXT, 0, 0},
     {"allow-pull", "BOXLITE_MCP_ALLOW_PULL", NULL, "PATTERNS", MCP_ALLOW_PULL,
      "images that may be pulled if they are not here: shell patterns of full names, separated by commas; none: nothing", TEXT, 0, 0},
+    {"allow-folder", "BOXLITE_MCP_ALLOW_FOLDER", NULL, "DIRS", NULL,
+     "host folders that environments may be given: absolute, separated by commas, with :ro if not to be written", TEXT, 0, 0},
+    {"workspace", "BOXLITE_MCP_WORKSPACE", NULL, "DIR", NULL,
+     "host folder that the default environment works on a copy of", TEXT, 0, 0},
     {"max-cpus", "BOXLITE_MCP_MAX_CPUS", NULL, "N", "64", "most virtual CPUs that a call may ask for", NUMBER, 1, 64},
     {"max-memory", "BOXLITE_MCP_MAX_MEMORY", NULL, "MIB", "65536", "most memory that a call may ask for", NUMBER, 128, 1 << 20},
     {"max-environments", "BOXLITE_MCP_MAX_ENVIRONMENTS", NULL, "N", "16", "most environments at once", NUMBER, 1, 64},
@@ -56,6 +60,7 @@ static const struct setting {
 };
 enum {
     S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_YIELD, S_IDLE, S_RESULT, S_ALLOW_IMAGE, S_ALLOW_PULL,
+    S_ALLOW_FOLDER, S_WORKSPACE,
     S_MAX_CPUS, S_MAX_MEMORY, S_MAX_ENVIRONMENTS, S_AUDIT, S_HTTP, S_HTTP_TOKEN, S_COUNT
 };
 _Static_assert(BX_ARRAY_SIZE(settings) == S_COUNT, "the table and its names");
@@ -241,11 +246,21 @@ static int fill(struct origin origins[S_COUNT], struct mcp_options *o)
     if (r != 0) {
         return r;
     }
+    if (origins[S_WORKSPACE].value) {
+        char *real = realpath(origins[S_WORKSPACE].value, NULL);
+        if (!real) {
+            return usage_error(origins[S_WORKSPACE].where, strerror(errno));
+        }
+        free(origins[S_WORKSPACE].value);
+        origins[S_WORKSPACE].value = real;
+    }
     *o = (struct mcp_options){
         .home = steal_ptr(&origins[S_HOME].value),
         .image = steal_ptr(&origins[S_IMAGE].value),
         .engine = steal_ptr(&origins[S_ENGINE].value),
         .allow_image = steal_ptr(&origins[S_ALLOW_IMAGE].value),
+        .allow_folder = steal_ptr(&origins[S_ALLOW_FOLDER].value),
+        .workspace = steal_ptr(&origins[S_WORKSPACE].value),
         .allow_pull = steal_ptr(&origins[S_ALLOW_PULL].value),
         .audit_log = steal_ptr(&origins[S_AUDIT].value),
         .http = steal_ptr(&origins[S_HTTP].value),
@@ -330,7 +345,7 @@ int mcp_options_parse(int argc, char **argv, struct mcp_options *o)
 void mcp_options_done(struct mcp_options *o)
 {
     mcp_languages_free(o->languages);
-    char *texts[] = {o->home, o->image, o->engine, o->allow_image, o->allow_pull, o->audit_log, o->http, o->http_token};
+    char *texts[] = {o->home, o->image, o->engine, o->allow_image, o->allow_pull, o->allow_folder, o->workspace, o->audit_log, o->http, o->http_token};
     for (size_t i = 0; i < BX_ARRAY_SIZE(texts); i++) {
         free(texts[i]);
     }

@@ -19,7 +19,8 @@ static const char INSTRUCTIONS[] =
     "Run untrusted code and shell commands in an isolated Linux micro-VM (sandbox) instead of on the user's machine: "
     "execute_code runs Python, JavaScript, Go, C... and tests it; run_command runs any shell command.\n"
     "Files and installed packages stay in an environment between calls until this session ends. The host's files are "
-    "not visible inside, and there is no network unless it was configured: bring files with write_file. A call that "
+    "not visible inside (but folders that the user allowed), and there is no network unless it was configured: bring files with "
+    "write_file. A call that "
     "takes long returns running=true and a process name; follow it with read_output, which also shows what was left "
     "out of a long output. Use create_environment for another image or more memory.";
 

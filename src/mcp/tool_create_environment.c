@@ -26,8 +26,11 @@ static const struct mcp_arg args[] = {
      "server's.", 0, 16},
     {"env", MCP_STRING_MAP, false, false, "Environment variables of every command in it.", 0, 0},
     {"volumes", MCP_STRING_LIST, false, false,
-     "Host folders to share, HOST:GUEST[:ro]. Not supported in this version: leave it out, and write files with "
-     "execute_code or run_command.", 0, 0},
+     "Host folders to share, HOST:GUEST[:ro], absolute paths: what is changed there is changed for the user. Only folders that "
+     "the user allowed (--allow-folder).", 0, 0},
+    {"workspace", MCP_STRING, false, false,
+     "Host folder that it works on a copy of, at the same path: the user's files stay as they are until apply_changes. Only a "
+     "folder that the user allowed.", 0, 4096},
     {0},
 };
 
@@ -43,6 +46,9 @@ static void answer(struct mcp_call *call, struct mcp_environment *env, const cha
     json_t *v = json_pack("{s:s, s:s, s:b}", "environment", name, "image", image, "ready", !doing);
     char *text;
 
+    if (mcp_environment_workspace(env)) {
+        json_object_set_new(v, "workspace", json_string(mcp_environment_workspace(env)));
+    }
     if (doing) {
         json_object_set_new(v, "note", json_string("not ready yet: use it as if it were, what runs in it waits; "
                                                    "list_environments shows its state"));
@@ -123,8 +129,27 @@ static bool network_of(struct mcp_call *call, int *ret)
     return true;
 }
 
+/* Host folders, by the rule; false: answered. */
+static bool folders_of(struct mcp_call *call, json_t **ret_volumes, char **ret_workspace)
+{
+    const struct mcp_options *o = mcp_server_options(call->server);
+    const char *workspace = mcp_arg_str(call, "workspace", NULL);
+    _cleanup_free_ char *why = NULL;
+
+    *ret_volumes = mcp_volumes_parse(o, json_object_get(call->arguments, "volumes"), &why);
+    *ret_workspace = *ret_volumes && workspace ? mcp_folder_allow(o, workspace, false, &why) : NULL;
+    if (*ret_volumes && (!workspace || *ret_workspace)) {
+        return true;
+    }
+    mcp_call_fail(call, BOXLITE_E_DENIED, why ? why : "out of memory",
+                  "the user of this machine can change the rule; files of your own go in with write_file");
+    return false;
+}
+
 static void start(struct mcp_call *call)
 {
+    _cleanup_json_ json_t *volumes = NULL;
+    _cleanup_free_ char *workspace = NULL;
     struct mcp_environment_spec spec = {
         .name = mcp_arg_str(call, "name", NULL),
         .image = mcp_arg_str(call, "image", NULL),
@@ -135,18 +160,15 @@ static void start(struct mcp_call *call)
     struct creation *c;
     struct mcp_failure why;
 
-    if (json_array_size(json_object_get(call->arguments, "volumes")) > 0) {
-        mcp_call_fail(call, BOXLITE_E_UNSUPPORTED, "argument volumes: shared folders are not in this version yet",
-                      "leave it out and write files with execute_code or run_command");
-        return;
-    }
     if (spec.name && !name_good(spec.name)) {
         mcp_call_fail(call, BOXLITE_E_INVALID, "argument name: only letters, digits, - and _", NULL);
         return;
     }
-    if (!network_of(call, &spec.network)) {
+    if (!network_of(call, &spec.network) || !folders_of(call, &volumes, &workspace)) {
         return;
     }
+    spec.volumes = volumes;
+    spec.workspace = workspace;
     c = calloc(1, sizeof(*c));
     why = mcp_failure_of(NULL);
     if (!c || mcp_environment_add(mcp_server_environments(call->server), &spec, &c->env, &why) < 0) {
@@ -172,7 +194,7 @@ const struct mcp_tool mcp_tool_create_environment = {
     .args = args,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"environment\":{\"type\":\"string\",\"description\":\"its name\"},"
-        "\"image\":{\"type\":\"string\"},\"ready\":{\"type\":\"boolean\"},\"note\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":\"integer\"},"
+        "\"image\":{\"type\":\"string\"},\"ready\":{\"type\":\"boolean\"},\"workspace\":{\"type\":\"string\",\"description\":\"where its commands run unless told otherwise\"},\"note\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":\"integer\"},"
         "\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"}}}",
     .start = start,
 };

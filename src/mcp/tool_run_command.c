@@ -21,7 +21,7 @@ struct run {
 
 static const struct mcp_arg args[] = {
     {"command", MCP_STRING, true, false, "Shell command line, run by /bin/sh -c.", 0, 1 << 17},
-    {"working_dir", MCP_STRING, false, false, "Absolute folder to run it in; made if absent. Default: the image's.", 0,
+    {"working_dir", MCP_STRING, false, false, "Absolute folder to run it in; made if absent. Default: the environment's workspace, else the image's.", 0,
      4096},
     {"environment", MCP_STRING, false, false, "Name of the environment to run it in. Default: \"default\".", 0, 64},
     {"background", MCP_BOOLEAN, false, false,
@@ -72,7 +72,7 @@ static void start_images(struct run *run, const struct mcp_outcome *o)
 {
     struct mcp_environment *env = mcp_environment_find(mcp_server_environments(run->call->server), o->environment);
     struct mcp_images wanted = {.names = run->images, .mark = run->mark, .remove_mark = true,
-                                .workdir = mcp_arg_str(run->call, "working_dir", NULL)};
+                                .workdir = mcp_arg_str(run->call, "working_dir", env ? mcp_environment_workspace(env) : NULL)};
 
     run->job = NULL;
     if (!run->mark || o->running || !env || mcp_environment_generation(env) != o->generation ||
@@ -157,6 +157,7 @@ static void start(struct mcp_call *call)
         run_free(run);
         return;
     }
+    spec.workdir = spec.workdir ? spec.workdir : mcp_environment_workspace(env);
     mark.path = run->mark;
     spec.nfiles = run->mark ? 1 : 0;
     call->state = run;

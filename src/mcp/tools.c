@@ -2,7 +2,8 @@
 /*
  * tools.c: the tools as a table, their list for the client, and the check of a call's arguments against it. Clients
  * check nothing and drop most schema words, so limits stand in descriptions and are enforced here. Annotations are
- * honest: an environment without network cannot reach anything outside its VM, with network it is an open world.
+ * honest: an environment without network cannot reach anything outside its VM, with network it is an open world, and what
+ * runs in one that may have writable host folders may destroy what is in them.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,6 +24,8 @@ static const struct mcp_tool *const tools[] = {
     &mcp_tool_send_input,
     &mcp_tool_read_file,
     &mcp_tool_write_file,
+    &mcp_tool_diff_changes,
+    &mcp_tool_apply_changes,
 };
 
 static const char *const type_names[] = {
@@ -101,10 +104,11 @@ static json_t *tool_json(const struct mcp_tool *tool, const struct mcp_options *
      * has said, if not only from the one registry that all share. */
     bool pulls = tool == &mcp_tool_create_environment && strcmp(o->allow_pull, MCP_ALLOW_PULL) != 0 && strcmp(o->allow_pull, "none") != 0;
     bool open_world = o->network != BOXLITE_NETWORK_NONE || pulls;
+    bool destructive = tool->destructive || (!tool->read_only && mcp_folders_writable(o));
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:{s:s, s:b, s:b, s:b, s:b}}", "name", tool->name, "title",
                      tool->title, "description", tool->description, "inputSchema", input_schema(tool, o),
                      "outputSchema", json_loads(tool->output_schema, 0, NULL), "annotations", "title", tool->title,
-                     "readOnlyHint", tool->read_only, "destructiveHint", tool->destructive, "idempotentHint", tool->idempotent, "openWorldHint",
+                     "readOnlyHint", tool->read_only, "destructiveHint", destructive, "idempotentHint", tool->idempotent, "openWorldHint",
                      open_world);
 }
 

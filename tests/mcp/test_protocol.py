@@ -14,7 +14,8 @@ from mcpclient import Server
 
 
 TOOLS = ["execute_code", "run_command", "create_environment", "list_environments", "remove_environment", "read_output",
-         "send_input", "read_file", "write_file"]
+         "send_input", "read_file", "write_file",
+         "diff_changes", "apply_changes"]
 
 
 @pytest.fixture
@@ -109,7 +110,14 @@ def test_annotations_are_honest(tmp_path):
     closed, open_ = annotations(), annotations("--network", "user")
     for tool in TOOLS:
         assert set(closed[tool]) == {"title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
-    assert [t for t in TOOLS if closed[t]["readOnlyHint"]] == ["list_environments", "read_output", "read_file"]
+    assert [t for t in TOOLS if closed[t]["readOnlyHint"]] == ["list_environments", "read_output", "read_file", "diff_changes"]
+    assert [t for t in TOOLS if closed[t]["destructiveHint"]] == ["apply_changes"]
+    assert not [t for t in TOOLS if closed[t]["openWorldHint"]]
+    assert annotations("--allow-pull", "*")["create_environment"]["openWorldHint"] is True
+    assert annotations("--allow-folder", "/tmp:ro")["run_command"]["destructiveHint"] is False
+    writable = annotations("--allow-folder", "/usr:ro,/tmp")
+    assert writable["run_command"]["destructiveHint"] is True and writable["execute_code"]["destructiveHint"] is True
+    assert writable["read_file"]["destructiveHint"] is False
     assert closed["execute_code"]["destructiveHint"] is False and closed["execute_code"]["openWorldHint"] is False
     assert open_["execute_code"]["openWorldHint"] is True and open_["run_command"]["openWorldHint"] is True
 
@@ -169,7 +177,11 @@ def test_notifications_and_stray_answers_get_no_answer(server):
     ("execute_code", {"code": "1", "language": "python", "environment": "nowhere"}, "no environment named nowhere"),
     ("run_command", {"command": "true", "working_dir": "relative"}, "working_dir: not an absolute path"),
     ("run_command", {"command": "a\0b"}, "NUL"),
-    ("create_environment", {"image": "x", "volumes": ["/:/host"]}, "volumes"),
+    ("create_environment", {"image": "x", "volumes": ["/:/host"]}, "host folder / may not be used (rule: --allow-folder is not given)"),
+    ("create_environment", {"image": "x", "volumes": ["relative"]}, "argument volumes: not HOST:GUEST[:ro]"),
+    ("create_environment", {"image": "x", "workspace": "/tmp"}, "--allow-folder"),
+    ("diff_changes", {}, "no workspace"),
+    ("apply_changes", {"environment": "nowhere"}, "no environment named nowhere"),
     ("create_environment", {"image": "x", "network": "user"}, "no network"),
     ("create_environment", {"image": "x", "name": "a b"}, "argument name"),
     ("create_environment", {"image": "x", "memory_mb": 1}, "memory_mb"),
@@ -213,7 +225,7 @@ def test_bad_home_fails_the_call_not_the_server(tmp_path):
 
 @pytest.mark.parametrize("argv, says", [
     (["--cpus", "none"], b"--cpus"), (["--memory", "1"], b"--memory"), (["--network", "host"], b"--network"),
-    (["--wibble"], b"--wibble"), (["extra"], b"extra"), (["--image"], b"--image"),
+    (["--wibble"], b"--wibble"), (["--workspace", "/nonexistent"], b"--workspace: No such file"), (["extra"], b"extra"), (["--image"], b"--image"),
 ])
 def test_bad_options_say_what_is_wrong(argv, says):
     done = subprocess.run([MCP_SERVER, *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=10)
@@ -285,6 +297,32 @@ def test_policy_refusals_name_the_rule(tmp_path, flags, arguments, rule):
         v = s.call("create_environment", **arguments)["structuredContent"]
         assert v["code"] == "DENIED" and rule in v["error"]
         assert not (tmp_path / "home").exists()
+    finally:
+        s.kill()
+
+
+def test_host_folders_are_what_they_are_behind_links(tmp_path):
+    for name in ("mine", "minefield", "read", "secret"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "mine" / "sub").mkdir()
+    (tmp_path / "mine" / "out").symlink_to(tmp_path / "secret")
+    (tmp_path / "alias").symlink_to(tmp_path / "mine")
+    s = Server([MCP_SERVER, "--allow-folder", f"{tmp_path}/alias,{tmp_path}/read:ro"], {"BOXLITE_HOME": str(tmp_path / "home")})
+
+    def said(**folders):
+        v = s.call("create_environment", image="no/such:1", **folders)["structuredContent"]
+        return None if "no/such" in v["error"] else v["error"]  # past the rules: there is no such image
+
+    try:
+        s.initialize()
+        for good in ("mine:/m", "mine/sub:/m", "mine/sub/../sub:/m:ro", "alias:/m", "read:/m:ro"):
+            assert said(volumes=[f"{tmp_path}/{good}"]) is None, good
+        for bad in ("minefield:/m", "secret:/m:ro", "mine/out:/m", "mine/../secret:/m", ":/m"):
+            assert "may not be used (rule: --allow-folder" in said(volumes=[f"{tmp_path}/{bad}"]), bad
+        assert "may not be written: add :ro" in said(volumes=[f"{tmp_path}/read:/m"])
+        assert "there is none" in said(volumes=[f"{tmp_path}/absent:/m"])
+        assert said(workspace=f"{tmp_path}/read") is None
+        assert "may not be used" in said(workspace=f"{tmp_path}/mine/out")
     finally:
         s.kill()
 
