@@ -4,7 +4,7 @@
  * out again.
  *
  * What is there stays: only the entry named "boxlite" is ever touched, one that says something else is not replaced, a
- * file that cannot be understood (comments in JSON, an unknown form) is left alone and the entry is printed instead. A
+ * file that cannot be understood is left alone. In JSON, comments and layout of the rest stay (jsonedit.c); in TOML, too. A
  * file is replaced whole, by rename, through symbolic links, with its mode kept.
  */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/jsonedit.h"
 
 #define FILE_MAX (16u << 20)
 #define NAME "boxlite"
@@ -185,42 +186,27 @@ static int not_understood(const char *path, const char *why)
 
 static int edit_json(const struct client *client, const char *path, const char *text, json_t *entry, char **ret)
 {
-    _cleanup_json_ json_t *root = NULL;
-    json_error_t where;
-    json_t *servers, *old;
+    const char *now = text && text[strspn(text, " \t\r\n")] ? text : "{\n}\n";
+    _cleanup_json_ json_t *root = cli_json_read(now);
+    json_t *servers = json_object_get(root, client->key), *old;
 
     *ret = NULL;
-    root = text && text[strspn(text, " \t\r\n")] ? json_loads(text, JSON_REJECT_DUPLICATES, &where) : json_object();
-    if (!json_is_object(root)) {
-        return not_understood(path, "not a plain JSON object (comments are not understood)");
+    if (!root) {
+        return not_understood(path, "not a JSON object");
     }
-    servers = json_object_get(root, client->key);
     if (servers && !json_is_object(servers)) {
         return not_understood(path, "its servers are not an object");
     }
     old = json_object_get(servers, NAME);
-    if (opt.remove) {
-        if (!old) {
-            return 0;
-        }
-        json_object_del(servers, NAME);
-    } else if (old) {
-        return json_equal(old, entry) ? 0
-                                      : cli_error_hint("take it out first: boxlite mcp install CLIENT --remove",
-                                                       "%s: there is another entry named " NAME, path);
-    } else {
-        if (!servers) {
-            servers = json_object();
-            json_object_set_new(root, client->key, servers);
-        }
-        json_object_set(servers, NAME, entry);
+    if (opt.remove ? !old : old && json_equal(old, entry)) {
+        return 0;
     }
-    _cleanup_free_ char *body = json_dumps(root, JSON_INDENT(2));
-    if (!body) {
-        cli_die_memory();
+    if (old && !opt.remove) {
+        return cli_error_hint("take it out first: boxlite mcp install CLIENT --remove",
+                              "%s: there is another entry named " NAME, path);
     }
-    *ret = cli_text("%s\n", body);
-    return 0;
+    *ret = cli_json_edit(now, client->key, NAME, opt.remove ? NULL : entry);
+    return *ret ? 0 : not_understood(path, "written in a form that cannot be edited safely");
 }
 
 /* ---- TOML: by lines, so that comments and layout stay */

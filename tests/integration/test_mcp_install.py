@@ -69,7 +69,33 @@ def test_files_that_are_not_there_are_made(install, client):
     assert "boxlite-mcp-server" in (install.home / FILES[client][0]).read_text()
 
 
-@pytest.mark.parametrize("text", ["// comment\n{}", "[]", '{"mcpServers": []}', '{"a":1,"a":2}', "{"])
+COMMENTED = """{
+    // my servers
+    "mcpServers": {
+        "other": {"command": "x", "n": 1.50e3}, // fast
+        /* last */ "third": {"url": "http://a//b"}%s
+    }%s
+}
+"""
+
+
+@pytest.mark.parametrize("text", [COMMENTED % ("", ""), COMMENTED % (",", ","), "// top\n{}", '{"a": 1}', '{"mcpServers":{}}\n',
+                                  '\ufeff{\r\n\t"mcpServers": {\r\n\t\t"a": {}\r\n\t}\r\n}\r\n'])
+def test_comments_and_layout_stay(install, text):
+    path = install.folder / ".mcp.json"
+    path.write_bytes(text.encode())
+    assert install("claude", "--project").returncode == 0
+    after = path.read_bytes().decode()
+    for line in text.splitlines():
+        assert line.strip(" ,{}") in after
+    assert '"boxlite": {' in after
+    assert install("claude", "--project", "--remove").returncode == 0
+    if "mcpServers" in text and "{}}" not in text:
+        assert path.read_bytes().decode() == text  # to the byte
+    assert "boxlite" not in path.read_text() and "nothing to change" in install("claude", "--project", "--remove").stdout
+
+
+@pytest.mark.parametrize("text", ["// comment\n[]", "[]", '{"mcpServers": []}', '{"a":1,"a":2}', "{"])
 def test_json_that_is_not_understood_stays(install, text):
     path = install.folder / ".mcp.json"
     path.write_text(text)
