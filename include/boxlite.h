@@ -492,7 +492,8 @@ BOXLITE_API const char *boxlite_box_engine(const boxlite_box *box);
 BOXLITE_API size_t boxlite_box_label_count(const boxlite_box *box);
 BOXLITE_API const char *boxlite_box_label_name(const boxlite_box *box, size_t i);
 BOXLITE_API const char *boxlite_box_label_value(const boxlite_box *box, size_t i);
-/* All that is known as a JSON object; made afresh, valid until the next call on this box. */
+/* All that is known as a JSON object, with disk_used and, while it runs, memory_used: bytes that it costs
+ * this host now. Made afresh, valid until the next call on this box. */
 BOXLITE_API int boxlite_box_json(boxlite_box *box, const char **ret, boxlite_error **err);
 /* What the engine's process of a running box says of itself, as a JSON object: exits and requests by
  * device, stages of the boot in microseconds. For people; fields come and go. Valid until the next

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/timeutil.h"
+#include "box/cost.h"
 #include "box/shimfind.h"
 #include "box/shimproc.h"
 
@@ -340,6 +341,7 @@ static int add_now(boxlite_box *box, json_t *obj, int state)
     int r = bx_json_set(obj, "network", json_string(user ? "user" : "none"));
     r = r < 0 ? r : bx_json_set(obj, "state", json_string(bx_box_state_name(state)));
     r = r < 0 ? r : add_time(obj, "created_at", box->row.created);
+    r = r < 0 ? r : bx_json_set(obj, "disk_used", json_integer((json_int_t)bx_cost_disk(box->fd)));
     if (r == 0 && state == BOXLITE_BOX_STOPPED) {
         r = add_end(box, obj);
         return r < 0 ? r : add_result(box, obj);
@@ -348,7 +350,12 @@ static int add_now(boxlite_box *box, json_t *obj, int state)
         struct stat st;
         int pid = bx_shim_pid(box->fd);
         r = bx_json_set(obj, "engine_used", json_string(bx_box_engine(box)));
-        r = r < 0 || pid < 0 ? r : bx_json_set(obj, "pid", json_integer(pid));
+        if (r == 0 && pid >= 0) {
+            r = bx_json_set(obj, "pid", json_integer(pid));
+            r = r < 0 ? r
+                      : bx_json_set(obj, "memory_used",
+                                    json_integer((json_int_t)bx_cost_memory(pid)));
+        }
         if (r == 0 && fstatat(box->fd, "started", &st, AT_SYMLINK_NOFOLLOW) == 0) {
             r = add_time(obj, "started_at", st.st_mtime);
         }

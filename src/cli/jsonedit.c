@@ -16,8 +16,8 @@ BX_DEFINE_CLEANUP(json_t *, json_decref, cleanup_json);
 #define _cleanup_json_ _cleanup_(cleanup_json)
 
 struct texts {
-    char *bare;  /* without comments */
-    char *plain; /* without trailing commas, too */
+    char *bare;   /* without comments */
+    char *plain;  /* without trailing commas, too */
     size_t start; /* behind a byte order mark */
 };
 
@@ -64,7 +64,9 @@ static struct texts texts_of(const char *text)
     blank(t.bare, 0, t.start);
     for (size_t i = 0; i < n;) {
         bool comment = t.bare[i] == '/' && (t.bare[i + 1] == '/' || t.bare[i + 1] == '*');
-        size_t end = t.bare[i] == '"' ? string_end(t.bare, i) : comment ? comment_end(t.bare, i) : i + 1;
+        size_t end = t.bare[i] == '"' ? string_end(t.bare, i)
+                     : comment        ? comment_end(t.bare, i)
+                                      : i + 1;
         if (comment) {
             blank(t.bare, i, end);
         }
@@ -100,10 +102,10 @@ struct member {
     size_t key, value, end; /* first bytes; behind the value */
 };
 struct object {
-    size_t open, close;   /* its braces */
+    size_t open, close; /* its braces */
     size_t count;
     struct member first, last, found; /* found.end 0: there is none of that name */
-    size_t before;        /* end of the member before the one found, 0: it is the first */
+    size_t before; /* end of the member before the one found, 0: it is the first */
 };
 
 static size_t value_end(const char *s, size_t i)
@@ -164,8 +166,9 @@ static char *indent_unit(const char *s, const struct object *root)
     while (root->count > 0 && line > root->open && (s[line - 1] == ' ' || s[line - 1] == '\t')) {
         line--;
     }
-    return root->count > 0 && s[line - 1] == '\n' && root->first.key > line ? cli_copy(s + line, root->first.key - line)
-                                                                           : cli_text("  ");
+    return root->count > 0 && s[line - 1] == '\n' && root->first.key > line
+               ? cli_copy(s + line, root->first.key - line)
+               : cli_text("  ");
 }
 
 /* `"name": value`, its lines indented by units. */
@@ -191,17 +194,18 @@ static char *member_text(const char *name, const json_t *value, const char *unit
 }
 
 /* A new last member of the object. */
-static char *insert(const char *text, const struct texts *t, const struct object *o, const char *member, const char *unit,
-                    unsigned depth)
+static char *insert(const char *text, const struct texts *t, const struct object *o,
+                    const char *member, const char *unit, unsigned depth)
 {
     _cleanup_free_ char *lead = cli_text("%s%s", unit, depth > 1 ? unit : "");
     size_t at = o->count > 0 ? o->last.end : o->open + 1;
     size_t next = skip_blanks(t->bare, at);
     bool comma = o->count > 0 && t->bare[next] == ','; /* one that stands there already */
-    bool closed = !memchr(t->bare + at, '\n', o->close - at); /* the brace follows on the same line */
-    _cleanup_free_ char *piece =
-        cli_text("%s\n%s%s%s%s%s", o->count > 0 && !comma ? "," : "", lead, member, comma ? "," : "",
-                 closed && o->count == 0 ? "\n" : "", closed && o->count == 0 && depth > 1 ? unit : "");
+    bool closed =
+        !memchr(t->bare + at, '\n', o->close - at); /* the brace follows on the same line */
+    _cleanup_free_ char *piece = cli_text(
+        "%s\n%s%s%s%s%s", o->count > 0 && !comma ? "," : "", lead, member, comma ? "," : "",
+        closed && o->count == 0 ? "\n" : "", closed && o->count == 0 && depth > 1 ? unit : "");
 
     at = comma ? next + 1 : at;
     return replace(text, at, at, piece);
@@ -224,10 +228,12 @@ static char *cut(const char *text, const struct texts *t, const struct object *o
     return !comma && old > 0 ? replace(rest, old, old + 1, "") : cli_copy(rest, strlen(rest));
 }
 
-static char *edit(const char *text, const struct texts *t, const char *object, const char *name, const json_t *value)
+static char *edit(const char *text, const struct texts *t, const char *object, const char *name,
+                  const json_t *value)
 {
     struct object root = walk(t->plain, skip_blanks(t->plain, 0), object);
-    struct object inner = root.found.end ? walk(t->plain, root.found.value, name) : (struct object){0};
+    struct object inner =
+        root.found.end ? walk(t->plain, root.found.value, name) : (struct object){0};
     _cleanup_free_ char *unit = indent_unit(t->plain, &root), *member = NULL;
 
     if (!value) {

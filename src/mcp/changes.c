@@ -22,12 +22,18 @@ struct changing {
 static const struct {
     int number;
     const char *name;
-} kinds[] = {
-    {BOXLITE_CHANGE_ADDED, "added"},       {BOXLITE_CHANGE_MODIFIED, "modified"}, {BOXLITE_CHANGE_DELETED, "deleted"},
-    {BOXLITE_CHANGE_RENAMED, "renamed"},   {BOXLITE_CHANGE_MODE, "mode"},         {BOXLITE_CHANGE_TYPE, "type"},
-}, statuses[] = {
-    {BOXLITE_CHANGES_LISTED, "listed"},    {BOXLITE_CHANGES_APPLIED, "applied"},  {BOXLITE_CHANGES_HELD, "held"},
-    {BOXLITE_CHANGES_CONFLICT, "conflict"}, {BOXLITE_CHANGES_NONE, "nothing to apply"},
+} kinds[] =
+    {
+        {BOXLITE_CHANGE_ADDED, "added"},     {BOXLITE_CHANGE_MODIFIED, "modified"},
+        {BOXLITE_CHANGE_DELETED, "deleted"}, {BOXLITE_CHANGE_RENAMED, "renamed"},
+        {BOXLITE_CHANGE_MODE, "mode"},       {BOXLITE_CHANGE_TYPE, "type"},
+},
+  statuses[] = {
+      {BOXLITE_CHANGES_LISTED, "listed"},
+      {BOXLITE_CHANGES_APPLIED, "applied"},
+      {BOXLITE_CHANGES_HELD, "held"},
+      {BOXLITE_CHANGES_CONFLICT, "conflict"},
+      {BOXLITE_CHANGES_NONE, "nothing to apply"},
 };
 
 static void set_text(json_t *v, const char *key, const char *text)
@@ -83,12 +89,14 @@ json_t *mcp_changes_json(const boxlite_changes *c)
     return v;
 }
 
-int mcp_changes_options(const struct mcp_call *call, boxlite_change_options **ret, boxlite_error **err)
+int mcp_changes_options(const struct mcp_call *call, boxlite_change_options **ret,
+                        boxlite_error **err)
 {
     static const struct {
         const char *argument;
         int (*add)(boxlite_change_options *o, const char *text, boxlite_error **err);
-    } lists[] = {{"paths", boxlite_change_options_add_path}, {"allow", boxlite_change_options_add_allow}};
+    } lists[] = {{"paths", boxlite_change_options_add_path},
+                 {"allow", boxlite_change_options_add_allow}};
     boxlite_change_options *o = NULL;
     json_t *item;
     size_t i;
@@ -120,7 +128,8 @@ static void changing_free(struct changing *c)
 static void cancel(struct mcp_call *call)
 {
     struct changing *c = call->state;
-    struct mcp_environment *env = mcp_environment_find(mcp_server_environments(call->server), c->env_name);
+    struct mcp_environment *env =
+        mcp_environment_find(mcp_server_environments(call->server), c->env_name);
     if (env) {
         mcp_environment_forget(env, c);
     }
@@ -131,7 +140,8 @@ static void on_timer(void *data)
 {
     struct changing *c = data;
     struct mcp_call *call = c->call;
-    struct mcp_environment *env = mcp_environment_find(mcp_server_environments(call->server), c->env_name);
+    struct mcp_environment *env =
+        mcp_environment_find(mcp_server_environments(call->server), c->env_name);
     mcp_changes_fn fn = c->fn;
 
     changing_free(c);
@@ -167,8 +177,10 @@ void mcp_changes_start(struct mcp_call *call, mcp_changes_fn fn)
         return;
     }
     if (!mcp_environment_workspace(env)) {
-        mcp_call_fail(call, BOXLITE_E_STATE, "this environment has no workspace: no host folder that it works on a copy of",
-                      "create_environment with workspace makes one that has");
+        mcp_call_fail(
+            call, BOXLITE_E_STATE,
+            "this environment has no workspace: no host folder that it works on a copy of",
+            "create_environment with workspace makes one that has");
         return;
     }
     c = calloc(1, sizeof(*c));

@@ -5,57 +5,16 @@
  * its shim. An environment whose box was lost (guest crash, killed engine) is made afresh at its next use: the next
  * command works, and its result says that earlier files are gone.
  *
- * States: IDLE (no box) -> PULLING, if its image is not here -> STARTING -> READY -> IDLE again when the box is lost. One that nobody has used for a while and in
- * which no command runs is PAUSED: it costs no processor time, keeps all it has, and is READY again when it is used. Waiters
- * exist in PULLING and STARTING, and in PAUSED until the resume, which blocks for a moment and so is done by a timer, never inside
- * a callback of the library.
+ * States: IDLE (no box) -> PULLING, if its image is not here -> STARTING -> READY -> IDLE again when the
+ * box is lost. One that nobody has used for a while and in which no command runs is PAUSED: it costs no processor time,
+ * keeps all it has, and is READY again when it is used. Waiters exist in PULLING and STARTING, and in PAUSED until the
+ * resume, which blocks for a moment and so is done by a timer, never inside a callback of the library.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mcp/mcp.h"
-
-enum state { IDLE, PULLING, STARTING, READY, PAUSED };
-
-struct waiter {
-    struct waiter *next;
-    mcp_ready_fn fn;
-    void *data;
-};
-
-struct mcp_environment {
-    struct mcp_environment *next;
-    struct mcp_environments *all;
-    char *name, *image;
-    struct mcp_pull *pull; /* PULLING */
-    char *digest; /* of the image that its box was made from */
-    uint32_t cpus;
-    uint64_t memory;
-    int network;
-    json_t *env, *volumes;
-    char *workspace;
-    enum state state;
-    boxlite_box *box;
-    struct waiter *waiters;
-    uint64_t start_ns, boot_ns;
-    unsigned starts;         /* boxes that this environment has had */
-    bool restart_untold;     /* no result has said yet that it began afresh */
-    bool dropped;            /* off the list */
-    bool gone;               /* dropped, and its box has ended: to be freed */
-    uint64_t made_ns, used_ns;
-    struct mcp_timer resume;
-    const void *slots[MCP_CALLS_MAX]; /* code files in use, by owner */
-};
-
-struct mcp_environments {
-    struct mcp_server *server;
-    struct mcp_environment *first;
-    struct mcp_environment *dropped; /* waiting for the end of their boxes */
-    unsigned count, serial;
-    struct mcp_timer look; /* for idle ones */
-    char message[640]; /* of the last refusal */
-};
+#include "mcp/environment_priv.h"
 
 static void on_look(void *data);
 
@@ -318,7 +277,7 @@ static int set_options(const struct mcp_environment *env, boxlite_box_options *o
 }
 
 /* Tells all waiters, also those that a waiter adds or removes meanwhile. */
-static void settle(struct mcp_environment *env, enum state state, const struct mcp_failure *why)
+static void settle(struct mcp_environment *env, enum mcp_environment_state state, const struct mcp_failure *why)
 {
     env->state = state;
     while (env->waiters && env->state == state) {
@@ -432,11 +391,6 @@ static int start(struct mcp_environment *env, boxlite_error **err)
     return r;
 }
 
-static bool lost(struct mcp_environment *env)
-{
-    return boxlite_box_state(env->box, NULL) != BOXLITE_BOX_RUNNING;
-}
-
 /* ---- Idle ones */
 
 static void on_resume(void *data)
@@ -479,7 +433,7 @@ void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, vo
     _cleanup_error_ boxlite_error *err = NULL;
     struct waiter *w, **end;
 
-    if (env->state == READY && lost(env)) {
+    if (env->state == READY && mcp_environment_lost(env)) {
         env->state = IDLE;
     }
     if (env->state == READY) {
@@ -516,125 +470,4 @@ void mcp_environment_forget(struct mcp_environment *env, void *data)
             p = &w->next;
         }
     }
-}
-
-boxlite_box *mcp_environment_box(const struct mcp_environment *env)
-{
-    return env->box;
-}
-
-const char *mcp_environment_name(const struct mcp_environment *env)
-{
-    return env->name;
-}
-
-const char *mcp_environment_image(const struct mcp_environment *env)
-{
-    return env->image;
-}
-
-const char *mcp_environment_workspace(const struct mcp_environment *env)
-{
-    return env->workspace;
-}
-
-const char *mcp_environment_doing(const struct mcp_environment *env)
-{
-    return env->state == PULLING ? mcp_pull_says(env->pull) : env->state == STARTING ? "starting the VM" : NULL;
-}
-
-const char *mcp_environment_digest(const struct mcp_environment *env)
-{
-    return env->digest;
-}
-
-uint64_t mcp_environment_boot_ns(const struct mcp_environment *env)
-{
-    return env->boot_ns;
-}
-
-uint64_t mcp_environment_memory(const struct mcp_environment *env)
-{
-    return env->memory;
-}
-
-unsigned mcp_environment_generation(const struct mcp_environment *env)
-{
-    return env->starts;
-}
-
-unsigned mcp_environment_take_slot(struct mcp_environment *env, const void *owner)
-{
-    for (unsigned i = 0; i < MCP_CALLS_MAX; i++) {
-        if (!env->slots[i]) {
-            env->slots[i] = owner;
-            return i + 1;
-        }
-    }
-    return MCP_CALLS_MAX;
-}
-
-void mcp_environment_release_slot(struct mcp_environment *env, const void *owner)
-{
-    for (unsigned i = 0; env && i < MCP_CALLS_MAX; i++) {
-        if (env->slots[i] == owner) {
-            env->slots[i] = NULL;
-        }
-    }
-}
-
-void mcp_environment_describe(struct mcp_call *call, const char *name, json_t *result)
-{
-    struct mcp_environment *env = mcp_environment_find(mcp_server_environments(call->server), name);
-    const char *engine = env && env->box ? boxlite_box_engine(env->box) : NULL;
-
-    json_object_set_new(result, "environment", json_string(name));
-    if (engine) {
-        json_object_set_new(result, "engine", json_string(engine));
-    }
-    if (!env) { /* removed meanwhile */
-        return;
-    }
-    if (env->start_ns >= call->started_ns && env->state == READY) {
-        json_object_set_new(result, "start_ms", json_integer((json_int_t)(env->boot_ns / 1000000)));
-    }
-    if (env->restart_untold) {
-        env->restart_untold = false;
-        json_object_set_new(result, "restarted", json_true());
-    }
-}
-
-static json_int_t seconds_since(uint64_t ns)
-{
-    return (json_int_t)((mcp_now_ns() - ns) / UINT64_C(1000000000));
-}
-
-json_t *mcp_environments_json(struct mcp_environments *all)
-{
-    static const char *const states[] = {[IDLE] = "stopped", [PULLING] = "pulling its image", [STARTING] = "starting", [READY] = "running",
-                                         [PAUSED] = "paused"};
-    json_t *list = json_array();
-
-    for (struct mcp_environment *env = all->first; env; env = env->next) {
-        enum state state = env->state == READY && lost(env) ? IDLE : env->state;
-        json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "environment", env->name, "image", env->image,
-                            "state", states[state], "network",
-                            env->network == BOXLITE_NETWORK_NONE ? "none" : "user", "cpus", (json_int_t)env->cpus,
-                            "memory_mb", (json_int_t)(env->memory >> 20), "age_seconds", seconds_since(env->made_ns),
-                            "idle_seconds", seconds_since(env->used_ns), "running_commands",
-                            (json_int_t)mcp_jobs_running(all->server, env->name)));
-    }
-    return list;
-}
-
-bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret)
-{
-    struct mcp_failure why;
-    if (mcp_environment_get(mcp_server_environments(call->server), mcp_arg_str(call, "environment", NULL), ret, &why) < 0) {
-        mcp_call_fail_with(call, &why);
-        return false;
-    }
-    mcp_call_in(call, (*ret)->name);
-    return true;
 }

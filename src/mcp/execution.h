@@ -16,11 +16,11 @@ struct mcp_execution {
     char *env_name; /* never a pointer: it may be removed meanwhile */
     struct mcp_job *job;
     const struct mcp_language *language;
-    char *file; /* "main.py" */
+    char *file;              /* "main.py" */
     json_t *result, *images; /* images: names to look for */
     char *text;
     bool base64, plots;
-    json_t *env; /* of the program, or NULL */
+    json_t *env;    /* of the program, or NULL */
     bool fresh;     /* its own environment */
     bool second;    /* the language's environment is in use */
     bool by_script; /* the files could not be carried */

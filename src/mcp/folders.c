@@ -15,7 +15,8 @@
 static bool is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
-    return strcmp(folder, "/") == 0 || (strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/'));
+    return strcmp(folder, "/") == 0 ||
+           (strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/'));
 }
 
 /* Takes ":ro" or ":rw" off the end of the text; true if it was ":ro". */
@@ -65,13 +66,15 @@ char *mcp_folder_allow(const struct mcp_options *o, const char *host, bool write
 
     *ret_why = NULL;
     if (*host != '/' || !realpath(host, real)) {
-        *ret_why = mcp_printf("host folder %.300s: %s", host, *host != '/' ? "not an absolute path" : "there is none");
+        *ret_why = mcp_printf("host folder %.300s: %s", host,
+                              *host != '/' ? "not an absolute path" : "there is none");
         return NULL;
     }
     right = rights(o->allow_folder, real);
     if (right < (write ? 2 : 1)) {
-        *ret_why = mcp_printf("host folder %.300s may not be %s (rule: --allow-folder %.300s)", host,
-                              right > 0 ? "written: add :ro" : "used", o->allow_folder ? o->allow_folder : "is not given");
+        *ret_why = mcp_printf("host folder %.300s may not be %s (rule: --allow-folder %.300s)",
+                              host, right > 0 ? "written: add :ro" : "used",
+                              o->allow_folder ? o->allow_folder : "is not given");
         return NULL;
     }
     return strdup(real);
@@ -85,7 +88,8 @@ static json_t *parse_volume(const struct mcp_options *o, const char *text, char 
     char *colon = copy ? strchr(copy, ':') : NULL;
 
     if (!colon || colon[1] != '/') {
-        *ret_why = mcp_printf("argument volumes: not HOST:GUEST[:ro] with absolute paths: %.300s", text);
+        *ret_why =
+            mcp_printf("argument volumes: not HOST:GUEST[:ro] with absolute paths: %.300s", text);
         return NULL;
     }
     *colon = '\0';

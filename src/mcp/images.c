@@ -74,8 +74,10 @@ static const struct kind {
     const char *ending, *mime, *magic;
     size_t magic_len, magic_at;
 } kinds[] = {
-    {".png", "image/png", "\x89PNG\r\n\x1a\n", 8, 0}, {".jpg", "image/jpeg", "\xff\xd8\xff", 3, 0},
-    {".jpeg", "image/jpeg", "\xff\xd8\xff", 3, 0},    {".gif", "image/gif", "GIF8", 4, 0},
+    {".png", "image/png", "\x89PNG\r\n\x1a\n", 8, 0},
+    {".jpg", "image/jpeg", "\xff\xd8\xff", 3, 0},
+    {".jpeg", "image/jpeg", "\xff\xd8\xff", 3, 0},
+    {".gif", "image/gif", "GIF8", 4, 0},
     {".webp", "image/webp", "WEBP", 4, 8},
 };
 
@@ -107,7 +109,8 @@ const char *mcp_image_type(const char *path, const void *data, size_t len)
 
 static bool in_name(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c != '\0' && strchr("._-/+@*?", c));
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("._-/+@*?", c));
 }
 
 void mcp_images_add(json_t *names, const char *name)
@@ -148,16 +151,19 @@ bool mcp_code_plots(const char *text)
 
 /* ---- Fetching */
 
-int mcp_images_start(struct mcp_server *s, struct mcp_environment *env, const struct mcp_images *wanted, mcp_job_fn fn,
-                     void *data, struct mcp_job **ret)
+int mcp_images_start(struct mcp_server *s, struct mcp_environment *env,
+                     const struct mcp_images *wanted, mcp_job_fn fn, void *data,
+                     struct mcp_job **ret)
 {
-    const char *argv[6 + NAMED_MAX] = {"/bin/sh", "-c", SCRIPT, "sh", wanted->mark, wanted->remove_mark ? "remove" : ""};
+    const char *argv[6 + NAMED_MAX] = {
+        "/bin/sh", "-c", SCRIPT, "sh", wanted->mark, wanted->remove_mark ? "remove" : ""};
     struct mcp_job_spec spec = {
         .argv = argv,
         .argc = 6,
         .workdir = wanted->workdir,
         .timeout_s = mcp_server_options(s)->timeout_s,
-        .capture = 9u << 20, /* the first third is kept from the beginning: all that the script gives */
+        .capture =
+            9u << 20, /* the first third is kept from the beginning: all that the script gives */
     };
     size_t i;
     json_t *name;
@@ -181,7 +187,8 @@ static char *take_line(const char **p, size_t *left)
     return line;
 }
 
-static void add_shown(json_t *list, json_t *content, const char *path, const char *data, size_t len, bool here)
+static void add_shown(json_t *list, json_t *content, const char *path, const char *data, size_t len,
+                      bool here)
 {
     const char *mime = here ? mcp_image_type(path, data, len) : NULL;
     _cleanup_free_ char *text = mime ? mcp_base64(data, len) : NULL;
@@ -193,9 +200,11 @@ static void add_shown(json_t *list, json_t *content, const char *path, const cha
     }
     clean[mcp_utf8_clean(clean, path, strlen(path), &bad)] = '\0';
     if (text) {
-        json_array_append_new(content, json_pack("{s:s, s:s, s:s}", "type", "image", "data", text, "mimeType", mime));
+        json_array_append_new(
+            content, json_pack("{s:s, s:s, s:s}", "type", "image", "data", text, "mimeType", mime));
     }
-    json_array_append_new(list, json_pack("{s:s, s:I, s:b}", "path", clean, "bytes", (json_int_t)len, "shown", text != NULL));
+    json_array_append_new(list, json_pack("{s:s, s:I, s:b}", "path", clean, "bytes",
+                                          (json_int_t)len, "shown", text != NULL));
 }
 
 json_t *mcp_images_take(const struct mcp_job *job, json_t *result)

@@ -12,7 +12,7 @@
  *   audit.c       a line for each call
  *   tools.c       the table of tools; argument checks
  *   tool_*.c      one tool each
- *   environment.c a named box and its life
+ *   environment.c a named box and its life; environment_show.c: what is told of it
  *   program.c     code to a running program (execution.h)
  *   folders.c     which host folders an environment may be given
  *   changes.c     what it changed in a workspace

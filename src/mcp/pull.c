@@ -35,8 +35,9 @@ char *mcp_image_full_name(const char *image)
 {
     const char *slash = strchr(image, '/');
     size_t first = slash ? (size_t)(slash - image) : 0;
-    bool has_host = slash && (memchr(image, '.', first) || memchr(image, ':', first) ||
-                              (first == strlen("localhost") && strncmp(image, "localhost", first) == 0));
+    bool has_host =
+        slash && (memchr(image, '.', first) || memchr(image, ':', first) ||
+                  (first == strlen("localhost") && strncmp(image, "localhost", first) == 0));
     return mcp_printf("%s%s%s", has_host ? "" : "docker.io/", slash ? "" : "library/", image);
 }
 
@@ -77,7 +78,8 @@ static struct part *part_of(struct mcp_pull *p, const char *digest)
 static void on_event(void *data, const boxlite_transfer_event *event)
 {
     struct mcp_pull *p = data;
-    struct part *part = event->digest && strcmp(event->kind, "layer") == 0 ? part_of(p, event->digest) : NULL;
+    struct part *part =
+        event->digest && strcmp(event->kind, "layer") == 0 ? part_of(p, event->digest) : NULL;
     double done = 0, total = 0;
 
     if (part) {
@@ -91,9 +93,11 @@ static void on_event(void *data, const boxlite_transfer_event *event)
     if (event->note) {
         snprintf(p->says, sizeof(p->says), "pulling %.100s: %s", p->image, event->note);
     } else if (strcmp(event->kind, "root") == 0) {
-        snprintf(p->says, sizeof(p->says), "pulling %.100s: building its root file system", p->image);
+        snprintf(p->says, sizeof(p->says), "pulling %.100s: building its root file system",
+                 p->image);
     } else if (total > 0) {
-        snprintf(p->says, sizeof(p->says), "pulling %.100s: %.1f of %.1f MiB", p->image, done / 1048576, total / 1048576);
+        snprintf(p->says, sizeof(p->says), "pulling %.100s: %.1f of %.1f MiB", p->image,
+                 done / 1048576, total / 1048576);
     }
 }
 
@@ -134,8 +138,8 @@ void mcp_pull_free(struct mcp_pull *p)
     }
 }
 
-int mcp_pull_start(boxlite_runtime *rt, const char *image, mcp_pulled_fn fn, void *data, struct mcp_pull **ret,
-                   boxlite_error **err)
+int mcp_pull_start(boxlite_runtime *rt, const char *image, mcp_pulled_fn fn, void *data,
+                   struct mcp_pull **ret, boxlite_error **err)
 {
     struct mcp_pull *p = calloc(1, sizeof(*p));
     boxlite_transfer_options *o = NULL;

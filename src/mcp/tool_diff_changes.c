@@ -8,15 +8,19 @@
 #include "mcp/mcp.h"
 
 static const struct mcp_arg args[] = {
-    {"environment", MCP_STRING, false, false, "Name of the environment. Default: \"default\".", 0, 64},
-    {"paths", MCP_STRING_LIST, false, false, "Only these files and folders, relative to the workspace. Default: all.", 0, 0},
-    {"max_bytes", MCP_INTEGER, false, false, "Most bytes of diff to show, 0 to 1048576. Default: what fits a result.", 0, 1 << 20},
+    {"environment", MCP_STRING, false, false, "Name of the environment. Default: \"default\".", 0,
+     64},
+    {"paths", MCP_STRING_LIST, false, false,
+     "Only these files and folders, relative to the workspace. Default: all.", 0, 0},
+    {"max_bytes", MCP_INTEGER, false, false,
+     "Most bytes of diff to show, 0 to 1048576. Default: what fits a result.", 0, 1 << 20},
     {0},
 };
 
 static void run(struct mcp_call *call, struct mcp_environment *env)
 {
-    size_t max = (size_t)mcp_arg_int(call, "max_bytes", (int64_t)mcp_server_budget(call->server) / 2);
+    size_t max =
+        (size_t)mcp_arg_int(call, "max_bytes", (int64_t)mcp_server_budget(call->server) / 2);
     _cleanup_error_ boxlite_error *err = NULL;
     boxlite_change_options *o = NULL;
     boxlite_changes *c = NULL;
@@ -55,11 +59,13 @@ static void start(struct mcp_call *call)
 const struct mcp_tool mcp_tool_diff_changes = {
     .name = "diff_changes",
     .title = "Show what a micro-VM changed in its workspace",
-    .description = "Show what commands in a sandbox environment changed in its workspace (the copy of a host folder that "
-                   "create_environment was given): the changed files and a unified diff. The user's own files are as they were "
-                   "until apply_changes.",
+    .description =
+        "Show what commands in a sandbox environment changed in its workspace (the copy of a host folder that "
+        "create_environment was given): the changed files and a unified diff. The user's own files are as they were "
+        "until apply_changes.",
     .args = args,
-    .output_schema = "{\"type\":\"object\",\"properties\":{" MCP_CHANGES_SCHEMA ",\"diff\":{\"type\":\"string\"}}}",
+    .output_schema = "{\"type\":\"object\",\"properties\":{" MCP_CHANGES_SCHEMA
+                     ",\"diff\":{\"type\":\"string\"}}}",
     .read_only = true,
     .idempotent = true,
     .start = start,

@@ -19,15 +19,16 @@ static void start(struct mcp_call *call)
 const struct mcp_tool mcp_tool_list_environments = {
     .name = "list_environments",
     .title = "List micro-VM environments",
-    .description = "List the micro-VM environments (sandboxes) of this session with image, state, size, age and running "
-                   "commands.",
+    .description = "List the micro-VM environments (sandboxes) of this session with image, state, size, age, what they cost "
+                   "in memory and disk, and running commands.",
     .args = args,
     .output_schema =
         "{\"type\":\"object\",\"properties\":{\"environments\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
         "\"properties\":{\"environment\":{\"type\":\"string\"},\"image\":{\"type\":\"string\"},\"state\":{\"type\":"
         "\"string\"},\"network\":{\"type\":\"string\"},\"cpus\":{\"type\":\"integer\"},\"memory_mb\":{\"type\":"
         "\"integer\"},\"age_seconds\":{\"type\":\"integer\"},\"idle_seconds\":{\"type\":\"integer\"},"
-        "\"running_commands\":{\"type\":\"integer\"}}}},\"limit\":{\"type\":\"integer\",\"description\":\"most "
+        "\"running_commands\":{\"type\":\"integer\"},\"memory_used_mb\":{\"type\":\"integer\",\"description\":\"of the host, now\"},"
+        "\"disk_used_mb\":{\"type\":\"integer\"},\"workspace\":{\"type\":\"string\"}}}},\"limit\":{\"type\":\"integer\",\"description\":\"most "
         "environments at once\"}}}",
     .read_only = true,
     .idempotent = true,
