@@ -3,7 +3,7 @@
  * http.c: libcurl, wrapped.
  *
  * libcurl is loaded when it is first needed, not linked: its thirty libraries would cost every start of every program
- * 8 ms, and most never speak HTTP (docs/decisions/0009-registry-client.md). It is never unloaded.
+ * 8 ms, and most never speak HTTP (docs/decisions/0012-registry-client.md). It is never unloaded.
  *
  * Each client has a multi handle of its own, for two reasons: connections are kept in it, and waiting is done here, on
  * the connection and on the caller's cancel descriptor at once. Options are set anew for each exchange, so none can
