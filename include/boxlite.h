@@ -441,7 +441,8 @@ BOXLITE_API int boxlite_box_options_set_stdin(boxlite_box_options *o, int on, bo
  * result then says TIMED_OUT. */
 BOXLITE_API int boxlite_box_options_set_timeout(boxlite_box_options *o, uint64_t ms,
                                                 boxlite_error **err);
-/* Remove the box as soon as it stops, for whatever reason. */
+/* Remove the box as soon as it stops, for whatever reason. When its main command ends before the starter of an attached
+ * box has called boxlite_box_main(), the box waits up to 10 s for that: nothing is left of the result afterwards. */
 BOXLITE_API int boxlite_box_options_set_auto_remove(boxlite_box_options *o, int on,
                                                     boxlite_error **err);
 /* A detached box outlives its starter; an attached one (default) ends with it, even by kill -9. */

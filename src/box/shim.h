@@ -67,6 +67,7 @@ struct bx_shim_world {
     uint32_t panic_ms;      /* from a panic on the console to the engine's own end */
     uint32_t shutdown_ms;   /* for the agent's sync and power-off */
     uint32_t kill_ms;       /* for the engine to end after a kill */
+    uint32_t follow_ms;     /* so long the end of a box that leaves nothing waits for its starter to look */
     uint32_t drain_ms;      /* readers of a stopped box who take nothing for so long are dropped */
     uint32_t stuck_ms;      /* for a full disk to take a command's output again */
 };
@@ -131,6 +132,7 @@ struct bx_shim {
     boxlite_error *failure;   /* the first one, if the box failed */
     boxlite_error *suspicion; /* a failure that waits for a better reason */
     bool paused, announced, timed_out, finishing;
+    bool followed; /* someone has attached to the main command */
     struct bx_source *step; /* deadline of the present step */
     struct bx_source *boot_end;
     struct bx_source *timeout; /* the box's own */
@@ -180,6 +182,7 @@ void bx_shim_agent_lost(struct bx_shim *s, int error);
 void bx_shim_alive(struct bx_shim *s); /* a sign of life during the boot */
 void bx_shim_main_started(struct bx_shim *s);
 void bx_shim_main_ended(struct bx_shim *s);
+void bx_shim_main_followed(struct bx_shim *s);
 void bx_shim_panicked(struct bx_shim *s);
 /* A client's reader or connection is gone: the drain may be over. */
 void bx_shim_check_drained(struct bx_shim *s);

@@ -309,10 +309,32 @@ void bx_shim_main_started(struct bx_shim *s)
     announce(s);
 }
 
+/* A box that leaves nothing behind loses the result of a command that was faster than its starter,
+ * who attaches only when it has heard RUNNING: the end waits for that, within limits. */
+static bool is_awaited(const struct bx_shim *s)
+{
+    return s->config.auto_remove && !s->config.detached && s->starter && !s->followed &&
+           s->phase == BX_PHASE_RUNNING && s->stop == BX_STOP_NONE;
+}
+
 void bx_shim_main_ended(struct bx_shim *s)
 {
-    if (!s->finishing) {
-        announce(s);
+    if (s->finishing) {
+        return;
+    }
+    announce(s);
+    if (is_awaited(s)) {
+        set_step(s, bx_deadline_ms(s->world.follow_ms)); /* on_step() ends it */
+    } else {
+        bx_shim_stop(s, BX_STOP_SHUTDOWN, 0);
+    }
+}
+
+void bx_shim_main_followed(struct bx_shim *s)
+{
+    const struct bx_shim_exec *e = bx_shim_exec_find(s, BX_MAIN_EXEC);
+    s->followed = true;
+    if (e && e->state == BX_EXEC_ENDED && !s->finishing) {
         bx_shim_stop(s, BX_STOP_SHUTDOWN, 0);
     }
 }

@@ -262,6 +262,9 @@ static int do_attach(const struct request *q, boxlite_error **err)
     }
     bx_shim_reader_pump(reader, 0);
     bx_shim_reader_pump(reader, 1);
+    if (q->s->config.main && e->number == BX_MAIN_EXEC) {
+        bx_shim_main_followed(q->s);
+    }
     return 0;
 }
 

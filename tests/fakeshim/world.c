@@ -579,6 +579,7 @@ const struct bx_shim_world bx_shim_real_world = {
     .panic_ms = 500,
     .shutdown_ms = 5000,
     .kill_ms = 2000,
+    .follow_ms = 10000,
     .drain_ms = 30000,
     .stuck_ms = 30000,
 };

@@ -638,6 +638,7 @@ void fx_init_again(struct fx *fx, bool again)
                                        .panic_ms = 60000,
                                        .shutdown_ms = 60000,
                                        .kill_ms = 60000,
+                                       .follow_ms = 60000,
                                        .drain_ms = 60000,
                                        .stuck_ms = 60000};
     fx->config = (struct bx_box_config){.id = text("0123456789abcdef"),

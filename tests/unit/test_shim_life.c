@@ -577,6 +577,35 @@ TEST(a_box_to_be_removed_still_gives_its_output)
     fx_done(&fx);
 }
 
+TEST(a_box_to_be_removed_waits_for_a_starter_slower_than_its_command)
+{
+    fx_init(&fx);
+    fx.config.auto_remove = true;
+    main_command();
+    struct fx_client *c = fx_run(&fx);
+    uint64_t at = 0;
+    fx_output_pattern(&fx, BX_MAIN_EXEC, &at, 1000);
+    fx_exited(&fx, BX_MAIN_EXEC, 3);
+    fx_settle(&fx);
+    ASSERT_EQ(c->state, BOXLITE_BOX_RUNNING);
+    ASSERT_EQ(fx_attach(c, 1, BX_MAIN_EXEC, 0), 0);
+    FX_UNTIL(&fx, c->streams[1][1].eof && bx_shim_done(fx.shim));
+    ASSERT_EQ(c->streams[1][1].bytes, at);
+    fx_done(&fx);
+}
+
+TEST(a_box_to_be_removed_does_not_wait_for_ever)
+{
+    fx_init(&fx);
+    fx.config.auto_remove = true;
+    fx.world.follow_ms = 1;
+    main_command();
+    struct fx_client *c = fx_run(&fx);
+    fx_exited(&fx, BX_MAIN_EXEC, 0);
+    FX_UNTIL(&fx, c->state == BOXLITE_BOX_STOPPED && bx_shim_done(fx.shim));
+    fx_done(&fx);
+}
+
 TEST(a_reader_who_takes_nothing_does_not_keep_a_stopped_box)
 {
     fx_init(&fx);
