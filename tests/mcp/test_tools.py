@@ -184,12 +184,15 @@ def test_signals_end_what_runs(server):
     assert v["running"] is False and v["exit_code"] == 137
 
 
-def test_long_work_yields_and_goes_on(home):
-    registry, config = Registry({}), home / "config.toml"
+def test_long_work_yields_and_goes_on(home, tmp_path):
+    registry, config, project = Registry({}), home / "config.toml", tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
     config.write_text(f"[languages.absent]\nfile = 'main.no'\ncommand = 'no-such-tool'\n"
                       f"images = ['{registry.name}/absent:1', 'other/absent:']\n"
                       "[languages.letters]\nfile = 'main.txt'\ncommand = 'tr a-z A-Z < $file'\n")
-    s = Server([MCP_SERVER, "--yield-after", "3", "--allow-pull", "127.0.0.1:*"], {"BOXLITE_HOME": str(home)})
+    s = Server([MCP_SERVER, "--yield-after", "3", "--allow-pull", "127.0.0.1:*", "--workspace", str(project), "--allow-folder",
+                str(project)], {"BOXLITE_HOME": str(home)})
     try:
         s.initialize()
         config.unlink()
@@ -215,6 +218,18 @@ def test_long_work_yields_and_goes_on(home):
         s.call("run_command", command="echo > /tmp/go")
         v = s.call("read_output", process=v["tests_process"], wait_seconds=50)["structuredContent"]
         assert (v["exit_code"], v["tests_passed"]) == (0, False)
+        # The workspace: changed inside, the user's folder only by apply_changes.
+        assert s.call("diff_changes")["structuredContent"]["count"] == 0
+        v = s.call("run_command", command="pwd; cat a.txt; echo two >> a.txt; echo new > b.txt")["structuredContent"]
+        assert v["stdout"] == f"{project}\none\n", v
+        v = s.call("diff_changes")["structuredContent"]
+        assert [(c["path"], c["kind"]) for c in v["changes"]] == [("a.txt", "modified"), ("b.txt", "added")], v
+        assert "+two" in v["diff"] and (project / "a.txt").read_text() == "one\n"
+        v = s.call("apply_changes", paths=["b.txt"], dry_run=True)["structuredContent"]
+        assert v["count"] == 1 and not (project / "b.txt").exists()
+        result = s.call("apply_changes")
+        assert not result["isError"] and result["structuredContent"]["status"] == "applied", result
+        assert (project / "a.txt").read_text() == "one\ntwo\n" and (project / "b.txt").read_text() == "new\n"
         # Languages of the config file: one that is there, and one whose image cannot be pulled.
         v = s.call("execute_code", code="letters", language="letters")["structuredContent"]
         assert (v["stdout"], v["exit_code"], v["file"]) == ("LETTERS", 0, "main.txt"), v
@@ -241,6 +256,8 @@ def test_idle_environments_are_paused_and_resumed_by_use(home):
         v = s.call("run_command", command="echo kept > /dev/shm/memory; sleep 3")["structuredContent"]
         assert v["exit_code"] == 0  # it was not paused while a command ran
         wait_until(lambda: state() == ["paused"])
+        cost = s.call("list_environments")["structuredContent"]["environments"][0]
+        assert 30 < cost["memory_used_mb"] < 2000 and 0 < cost["disk_used_mb"] < 100, cost
         ids = [s.start("tools/call", {"name": "run_command", "arguments": {"command": "cat /dev/shm/memory"}})
                for _ in range(2)]
         for id in ids:
