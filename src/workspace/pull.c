@@ -162,7 +162,7 @@ static int save(struct pull *p, struct bx_ws_item *it, boxlite_error **err)
         r = bx_fail_errno(err, BOXLITE_E_IO, errno, "keeping the content of %s", it->path);
     }
     if (r == 0) {
-        bx_sha256_final(steal_ptr(&hash), it->digest);
+        bx_sha256_final(hash, it->digest);
     }
     return r;
 }

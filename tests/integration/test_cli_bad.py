@@ -20,9 +20,10 @@ def works(cli):
 
 
 def test_unknown_image(vm):
-    said = vm.fails("run", "--rm", "no/such:image", "true")
-    assert "no/such:image" in said and "hint: " in said
-    assert "image load" in said or "image import" in said
+    for args in (("127.0.0.1:1/no/such:image",), ("--pull", "never", "no/such:image")):  # nobody listens at port 1
+        said = vm.fails("run", "--rm", *args, "true")
+        assert "no/such:image" in said and "hint: " in said
+        assert "image load" in said or "image import" in said
     works(vm)
 
 
