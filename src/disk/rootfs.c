@@ -235,6 +235,59 @@ static int end_file(struct bx_rootfs *r, boxlite_error **err)
     return rc ? bx_rootfs_fail(r, rc, "writing file data", err) : 0;
 }
 
+static bool fits_tail(const sqfs_inode_file_t *f)
+{
+    if (f->file_size == 0) {
+        return f->fragment_index == BX_NO_FRAGMENT && f->fragment_offset == BX_NO_FRAGMENT;
+    }
+    return f->fragment_index < 1u << 30 && f->fragment_offset < 1u << 17 && f->file_size < 1u << 17;
+}
+
+/* libsquashfs' inode of a file takes 80 bytes, and most files of an image are a tail in a fragment: three numbers. */
+static void pack_inode(struct bx_inode *inode)
+{
+    sqfs_inode_generic_t *n = inode->data;
+
+    if (n && n->base.type == SQFS_INODE_FILE && n->payload_bytes_used == 0 &&
+        n->data.file.blocks_start == 0 && fits_tail(&n->data.file)) {
+        const sqfs_inode_file_t *f = &n->data.file;
+        inode->tail = (struct bx_tail){.fragment = f->fragment_index & ((1u << 30) - 1),
+                                       .offset = f->fragment_offset & ((1u << 17) - 1),
+                                       .size = f->file_size & ((1u << 17) - 1)};
+        inode->packed = true;
+        free(n);
+    }
+}
+
+/* Waits until libsquashfs is done with the files so far, then holds them in less memory. That has no influence on the
+ * order of the blocks: it is that of their arrival. */
+static int pack_inodes(struct bx_rootfs *r)
+{
+    int rc = sqfs_block_processor_sync(r->data);
+
+    for (unsigned i = 0; rc == 0 && i < r->nunpacked; i++) {
+        pack_inode(r->unpacked[i]);
+    }
+    r->nunpacked = 0;
+    return rc;
+}
+
+/* A regular file of the image, whose data comes next. */
+static int begin_file(struct bx_rootfs *r, struct bx_inode *inode, boxlite_error **err)
+{
+    int rc = r->nunpacked == BX_UNPACKED_MAX ? pack_inodes(r) : 0;
+
+    if (rc == 0) {
+        rc = sqfs_block_processor_begin_file(r->data, &inode->data, NULL, 0);
+    }
+    if (rc) {
+        return bx_rootfs_fail(r, rc, "writing file data", err);
+    }
+    r->unpacked[r->nunpacked++] = inode;
+    r->in_file = true;
+    return 0;
+}
+
 void bx_rootfs_free(struct bx_rootfs *r)
 {
     if (!r) {
@@ -317,14 +370,7 @@ int bx_rootfs_add(struct bx_rootfs *r, const char *path, const struct bx_rootfs_
             return rc;
         }
     }
-    if (S_ISREG(e->mode)) {
-        rc = sqfs_block_processor_begin_file(r->data, &inode->data, NULL, 0);
-        if (rc) {
-            return bx_rootfs_fail(r, rc, "writing file data", err);
-        }
-        r->in_file = true;
-    }
-    return 0;
+    return S_ISREG(e->mode) ? begin_file(r, inode, err) : 0;
 }
 
 int bx_rootfs_write(struct bx_rootfs *r, const void *data, size_t len, boxlite_error **err)
@@ -395,6 +441,9 @@ int bx_rootfs_finish(struct bx_rootfs *r, uint64_t *ret_size, boxlite_error **er
     if (rc) {
         return bx_rootfs_fail(r, rc, "writing file data", err);
     }
+    /* What it knows of all tails, to find equal ones, makes room for the tables. */
+    sqfs_destroy(r->data);
+    r->data = NULL;
     rc = bx_rootfs_write_tables(r, err);
     if (rc < 0) {
         return rc;

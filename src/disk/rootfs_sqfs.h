@@ -23,6 +23,10 @@
 
 #include "disk/tree.h"
 
+#define BX_UNPACKED_MAX 4096u
+#define BX_NO_FRAGMENT                                                                             \
+    UINT32_MAX /* the number of the fragment, and the place in it, of a file without */
+
 /* libsquashfs' file interface over our descriptor; remembers why a call failed. */
 struct bx_sqfs_file {
     sqfs_file_t base;
@@ -47,6 +51,8 @@ struct bx_rootfs {
     sqfs_block_processor_t *data;
     sqfs_id_table_t *ids;
     sqfs_xattr_writer_t *xattrs;
+    struct bx_inode *unpacked[BX_UNPACKED_MAX]; /* regular files since the last pack_inodes() */
+    unsigned nunpacked;
 };
 
 /* The compressor of our images; a code of libsquashfs. */

@@ -22,13 +22,13 @@ struct tables {
 
 static int number_inodes(struct tables *t, struct bx_node *dir)
 {
-    _cleanup_free_ struct bx_node **children = bx_tree_children(dir);
-    uint32_t folders = 0;
+    uint32_t folders = 0, n = 0;
+    _cleanup_free_ struct bx_node **children = bx_tree_children(dir, &n);
 
     if (!children) {
         return SQFS_ERROR_ALLOC;
     }
-    for (size_t i = 0; i < dir->nchildren; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         struct bx_inode *inode = children[i]->inode;
         if (S_ISDIR(inode->mode)) {
             int rc = number_inodes(t, children[i]);
@@ -75,14 +75,28 @@ static sqfs_inode_generic_t *new_special(const struct bx_inode *inode)
     return n;
 }
 
+static sqfs_inode_generic_t *unpack_tail(const struct bx_tail *tail)
+{
+    sqfs_inode_generic_t *n = calloc(1, sizeof(*n));
+
+    if (n) {
+        n->base.type = SQFS_INODE_FILE;
+        n->data.file.file_size = tail->size;
+        n->data.file.fragment_index = tail->size ? tail->fragment : BX_NO_FRAGMENT;
+        n->data.file.fragment_offset = tail->size ? tail->offset : BX_NO_FRAGMENT;
+    }
+    return n;
+}
+
 static int take_file(struct bx_inode *inode, sqfs_inode_generic_t **ret)
 {
-    sqfs_inode_generic_t *n = inode->data;
+    sqfs_inode_generic_t *n = inode->packed ? unpack_tail(&inode->tail) : inode->data;
 
     if (!n) {
-        return SQFS_ERROR_INTERNAL;
+        return inode->packed ? SQFS_ERROR_ALLOC : SQFS_ERROR_INTERNAL;
     }
     inode->data = NULL;
+    inode->packed = false;
     *ret = n;
     if (inode->nlink > 1) {
         int rc = sqfs_inode_make_extended(n);
@@ -142,12 +156,11 @@ static int write_leaf(struct tables *t, struct bx_inode *inode)
     return rc;
 }
 
-static int write_listing(struct tables *t, const struct bx_node *dir,
-                         struct bx_node *const *children)
+static int write_listing(struct tables *t, struct bx_node *const *children, uint32_t count)
 {
     int rc = sqfs_dir_writer_begin(t->dirs, 0);
 
-    for (size_t i = 0; rc == 0 && i < dir->nchildren; i++) {
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
         const struct bx_inode *inode = children[i]->inode;
         rc = sqfs_dir_writer_add_entry(t->dirs, children[i]->name, inode->number, inode->ref,
                                        (sqfs_u16)inode->mode);
@@ -157,22 +170,23 @@ static int write_listing(struct tables *t, const struct bx_node *dir,
 
 static int write_folder(struct tables *t, const struct bx_node *dir)
 {
-    _cleanup_free_ struct bx_node **children = bx_tree_children(dir);
+    uint32_t count = 0;
+    _cleanup_free_ struct bx_node **children = bx_tree_children(dir, &count);
     sqfs_inode_generic_t *n;
     int rc = children ? 0 : SQFS_ERROR_ALLOC;
 
-    for (size_t i = 0; rc == 0 && i < dir->nchildren; i++) {
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
         if (S_ISDIR(children[i]->inode->mode)) {
             rc = write_folder(t, children[i]);
         }
     }
-    for (size_t i = 0; rc == 0 && i < dir->nchildren; i++) {
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
         if (!S_ISDIR(children[i]->inode->mode)) {
             rc = write_leaf(t, children[i]->inode);
         }
     }
     if (rc == 0) {
-        rc = write_listing(t, dir, children);
+        rc = write_listing(t, children, count);
     }
     if (rc) {
         return rc;

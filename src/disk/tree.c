@@ -14,53 +14,145 @@
  *   something that its own layer put in a folder's place it means nothing (umoci writes such).
  *
  * Memory is bounded by the number of entries and by the sum of their texts, recursion by the depth. The
- * children are balanced trees (tsearch), so no choice of names makes it slow.
+ * children of a folder are a treap: a search tree by name that is a heap by a random priority, which makes it
+ * balanced whatever the order of the names. The priority is no field but the node's address mixed with a secret
+ * seed, so no choice of names makes it slow. What the tree looks like inside has no influence on the image.
  */
 #include "disk/tree.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <search.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "base/str.h"
 
 #define FOLLOW_MAX 40
 
-static int compare_nodes(const void *a, const void *b)
+#define CHUNK_SIZE (64u << 10)
+
+_Static_assert(BX_TREE_DEPTH_MAX <= UINT16_MAX, "a node's depth has 16 bits");
+_Static_assert(BX_ROOTFS_ENTRIES_MAX + 2 < 1u << 23, "numbers and counts of links have 23 bits");
+_Static_assert(sizeof(struct bx_inode) <= 32, "there is one for every entry: see tree.h");
+
+/* ---- memory */
+
+struct bx_chunk {
+    struct bx_chunk *next;
+    size_t used; /* of data */
+    char data[CHUNK_SIZE - 2 * sizeof(size_t)] __attribute__((aligned(8)));
+};
+
+/* Zeroed, aligned to 8 bytes; size is far below a chunk's. */
+static void *arena_take(struct bx_arena *a, size_t size)
 {
-    return strcmp(((const struct bx_node *)a)->name, ((const struct bx_node *)b)->name);
+    struct bx_chunk *c = a->chunks;
+    void *p;
+
+    size = (size + 7) & ~(size_t)7;
+    if (!c || size > sizeof(c->data) - c->used) {
+        c = calloc(1, sizeof(*c));
+        if (!c) {
+            return NULL;
+        }
+        c->next = a->chunks;
+        a->chunks = c;
+    }
+    p = c->data + c->used;
+    c->used += size;
+    return p;
 }
 
-static void drop_subtree(void *p);
-
-static void drop_children(struct bx_node *node)
+static void arena_free(struct bx_arena *a)
 {
-    tdestroy(node->children, drop_subtree);
-    node->children = NULL;
-    node->nchildren = 0;
+    while (a->chunks) {
+        struct bx_chunk *next = a->chunks->next;
+        free(a->chunks);
+        a->chunks = next;
+    }
 }
 
-/* Frees a node and all below it; it must be unlinked from its parent already. */
-static void drop_subtree(void *p)
-{
-    struct bx_node *node = p;
+/* ---- treaps */
 
-    drop_children(node);
-    if (node->inode) {
+/* The finalizer of MurmurHash3: each bit of the seed and of the address changes half of the result. */
+static uint64_t priority(const struct bx_tree *t, const struct bx_node *node)
+{
+    uint64_t x = (uint64_t)(uintptr_t)node ^ t->seed;
+
+    x = (x ^ x >> 33) * 0xff51afd7ed558ccdull;
+    x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ull;
+    return x ^ x >> 33;
+}
+
+static void treap_insert(const struct bx_tree *t, struct bx_node **root, struct bx_node *node)
+{
+    struct bx_node **left = &node->left, **right = &node->right, *rest;
+
+    while (*root && priority(t, *root) >= priority(t, node)) {
+        root = strcmp(node->name, (*root)->name) < 0 ? &(*root)->left : &(*root)->right;
+    }
+    rest = *root;
+    *root = node;
+    while (rest) { /* what was here goes below the node, split by its name */
+        if (strcmp(rest->name, node->name) < 0) {
+            *left = rest;
+            left = &rest->right;
+            rest = *left;
+        } else {
+            *right = rest;
+            right = &rest->left;
+            rest = *right;
+        }
+    }
+    *left = *right = NULL;
+}
+
+static void treap_remove(const struct bx_tree *t, struct bx_node **root, struct bx_node *node)
+{
+    struct bx_node *left = node->left, *right = node->right;
+
+    while (*root != node) {
+        root = strcmp(node->name, (*root)->name) < 0 ? &(*root)->left : &(*root)->right;
+    }
+    while (left && right) {
+        if (priority(t, left) >= priority(t, right)) {
+            *root = left;
+            root = &left->right;
+            left = *root;
+        } else {
+            *root = right;
+            root = &right->left;
+            right = *root;
+        }
+    }
+    *root = left ? left : right;
+}
+
+/* ---- nodes and inodes */
+
+/* Takes the names below a folder away. */
+static void drop_treap(struct bx_node *node)
+{
+    for (; node; node = node->right) {
+        drop_treap(node->left);
+        if (S_ISDIR(node->inode->mode)) {
+            drop_treap(node->inode->children);
+        }
         node->inode->nlink--;
     }
-    free(node);
 }
 
-static void unlink_node(struct bx_node *node)
+static void unlink_node(const struct bx_tree *t, struct bx_node *node)
 {
-    (void)tdelete(node, &node->parent->children, compare_nodes);
-    node->parent->nchildren--;
-    drop_subtree(node);
+    struct bx_inode *dir = node->parent->inode;
+
+    treap_remove(t, &dir->children, node);
+    node->left = node->right = NULL;
+    drop_treap(node);
 }
 
 static int fail_code(boxlite_error **err, int code, const char *path, const char *why)
@@ -91,16 +183,20 @@ static int count_entry(struct bx_tree *t, size_t text, boxlite_error **err)
 
 static struct bx_inode *new_inode(struct bx_tree *t, const struct bx_rootfs_entry *e)
 {
-    struct bx_inode *inode = calloc(1, sizeof(*inode));
+    struct bx_inode *inode = arena_take(&t->inodes, sizeof(*inode));
 
     if (!inode) {
         return NULL;
     }
-    if (S_ISLNK(e->mode) && !(inode->link = strdup(e->link))) {
-        free(inode);
-        return NULL;
+    if (S_ISLNK(e->mode)) {
+        size_t size = strlen(e->link) + 1;
+        char *link = arena_take(&t->nodes, size);
+        if (!link) {
+            return NULL;
+        }
+        inode->link = memcpy(link, e->link, size);
     }
-    inode->mode = e->mode;
+    inode->mode = (uint16_t)e->mode;
     inode->uid = e->uid;
     inode->gid = e->gid;
     inode->mtime = e->mtime < 0 ? 0 : e->mtime > UINT32_MAX ? UINT32_MAX : (uint32_t)e->mtime;
@@ -110,62 +206,56 @@ static struct bx_inode *new_inode(struct bx_tree *t, const struct bx_rootfs_entr
             (e->dev_minor & 0xff) | (e->dev_major & 0xfff) << 8 | (e->dev_minor & 0xfff00) << 12;
     }
     inode->xattr = UINT32_MAX;
-    inode->next = t->inodes;
-    t->inodes = inode;
     return inode;
 }
 
-static struct bx_node *find_child(const struct bx_node *dir, const char *name, size_t len)
+static struct bx_node *find_child(const struct bx_node *dir, const char *name)
 {
-    char copy[NAME_MAX + 1];
-    const struct bx_node key = {.name = copy};
-    void *found;
+    struct bx_node *node = dir->inode->children;
+    int c;
 
-    memcpy(copy, name, len);
-    copy[len] = '\0';
-    found = tfind(&key, &dir->children, compare_nodes);
-    return found ? *(struct bx_node **)found : NULL;
+    while (node && (c = strcmp(name, node->name)) != 0) {
+        node = c < 0 ? node->left : node->right;
+    }
+    return node;
 }
 
-static int add_child(struct bx_tree *t, struct bx_node *dir, const char *name, size_t len,
+static int add_child(struct bx_tree *t, struct bx_node *dir, const char *name,
                      struct bx_inode *inode, struct bx_node **ret, boxlite_error **err)
 {
+    size_t size = strlen(name) + 1;
     struct bx_node *node;
 
     if (dir->depth >= BX_TREE_DEPTH_MAX) {
         return fail_entry(err, name, "too deep in folders");
     }
-    node = calloc(1, sizeof(*node) + len + 1);
+    node = arena_take(&t->nodes, offsetof(struct bx_node, name) + size);
     if (!node) {
         return bx_fail_oom(err);
     }
-    node->name = memcpy(node + 1, name, len);
+    memcpy(node->name, name, size);
     node->parent = dir;
-    node->depth = dir->depth + 1;
-    node->layer = t->layer;
-    if (!tsearch(node, &dir->children, compare_nodes)) {
-        free(node);
-        return bx_fail_oom(err);
-    }
-    dir->nchildren++;
+    node->depth = (uint16_t)(dir->depth + 1);
+    node->layer = (uint16_t)t->layer;
     node->inode = inode;
+    treap_insert(t, &dir->inode->children, node);
     inode->nlink++;
     *ret = node;
     return 0;
 }
 
-static int make_parent(struct bx_tree *t, struct bx_node *dir, const char *name, size_t len,
+static int make_parent(struct bx_tree *t, struct bx_node *dir, const char *name,
                        struct bx_node **ret, boxlite_error **err)
 {
     static const struct bx_rootfs_entry folder = {.mode = S_IFDIR | 0755};
     struct bx_inode *inode;
-    int r = count_entry(t, len, err);
+    int r = count_entry(t, strlen(name), err);
 
     if (r < 0) {
         return r;
     }
     inode = new_inode(t, &folder);
-    return inode ? add_child(t, dir, name, len, inode, ret, err) : bx_fail_oom(err);
+    return inode ? add_child(t, dir, name, inode, ret, err) : bx_fail_oom(err);
 }
 
 /* One walk along a path. `rest` is what is still to be resolved; it is replaced when a symlink is followed. */
@@ -218,11 +308,11 @@ static int enter(struct walk *w, const char *name, size_t len, const char *behin
             return fail_entry(err, w->path, "its parent is a symlink that leaves the root");
         }
         child = w->at->parent;
-    } else if (!(child = find_child(w->at, name, len))) {
+    } else if (!(child = find_child(w->at, name))) {
         if (!w->make) {
             return 0;
         }
-        r = make_parent(w->t, w->at, name, len, &child, err);
+        r = make_parent(w->t, w->at, name, &child, err);
         if (r < 0) {
             return r;
         }
@@ -288,15 +378,19 @@ static int set_node(struct bx_tree *t, const char *path, struct bx_inode *inode,
         return r;
     }
     if (dir) {
-        node = find_child(dir, name, strlen(name));
+        node = find_child(dir, name);
     } else if (!S_ISDIR(inode->mode)) {
         return bx_fail(err, BOXLITE_E_INTEGRITY, "the root is no folder");
     }
     if (!node) {
-        return add_child(t, dir, name, strlen(name), inode, &node, err);
+        return add_child(t, dir, name, inode, &node, err);
     }
-    if (!S_ISDIR(inode->mode) || !S_ISDIR(node->inode->mode)) {
-        drop_children(node);
+    if (S_ISDIR(node->inode->mode)) {
+        if (S_ISDIR(inode->mode)) {
+            inode->children = node->inode->children;
+        } else {
+            drop_treap(node->inode->children);
+        }
     }
     node->inode->nlink--;
     node->inode = inode;
@@ -341,7 +435,7 @@ static int find_node(struct bx_tree *t, const char *path, struct bx_node **ret, 
     if (r <= 0) {
         return r;
     }
-    *ret = dir ? find_child(dir, name, strlen(name)) : t->root;
+    *ret = dir ? find_child(dir, name) : t->root;
     return *ret ? 1 : 0;
 }
 
@@ -364,24 +458,29 @@ int bx_tree_link(struct bx_tree *t, const char *path, const char *target, boxlit
 }
 
 /* Removes what lower layers put at and below node. False if the node itself went. */
-static int prune(struct bx_node *node, uint32_t layer, bool keep, bool *ret_gone)
+static int prune(const struct bx_tree *t, struct bx_node *node, uint32_t layer, bool keep,
+                 bool *ret_gone)
 {
-    _cleanup_free_ struct bx_node **children = bx_tree_children(node);
-    size_t n = node->nchildren;
+    _cleanup_free_ struct bx_node **children = NULL;
+    uint32_t n = 0;
 
-    if (!children) {
-        return -ENOMEM;
+    if (S_ISDIR(node->inode->mode)) {
+        children = bx_tree_children(node, &n);
+        if (!children) {
+            return -ENOMEM;
+        }
     }
-    for (size_t i = 0; i < n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         bool gone = false;
-        int r = prune(children[i], layer, false, &gone);
+        int r = prune(t, children[i], layer, false, &gone);
         if (r < 0) {
             return r;
         }
     }
-    *ret_gone = !keep && node->layer < layer && node->nchildren == 0;
+    *ret_gone =
+        !keep && node->layer < layer && (!S_ISDIR(node->inode->mode) || !node->inode->children);
     if (*ret_gone) {
-        unlink_node(node);
+        unlink_node(t, node);
     }
     return 0;
 }
@@ -396,7 +495,7 @@ static int prune_path(struct bx_tree *t, const char *path, uint32_t layer, bool 
     if (r <= 0) {
         return r;
     }
-    r = prune(node, layer, keep || node == t->root, &gone);
+    r = prune(t, node, layer, keep || node == t->root, &gone);
     return r < 0 ? bx_fail_oom(err) : 0;
 }
 
@@ -410,28 +509,36 @@ int bx_tree_opaque(struct bx_tree *t, const char *path, uint32_t layer, boxlite_
     return prune_path(t, path, layer, true, err);
 }
 
-struct collect {
-    struct bx_node **v;
-    size_t n;
-};
-
-static void collect_node(const void *nodep, VISIT which, void *data)
+/* Puts the nodes of a treap into v, by name, and tells where the next ones go. */
+static struct bx_node **collect(struct bx_node *node, struct bx_node **v)
 {
-    struct collect *c = data;
-
-    if (which == postorder || which == leaf) {
-        c->v[c->n++] = *(struct bx_node *const *)nodep;
+    for (; node; node = node->right) {
+        v = collect(node->left, v);
+        *v++ = node;
     }
+    return v;
 }
 
-struct bx_node **bx_tree_children(const struct bx_node *node)
+static uint32_t count(const struct bx_node *node)
 {
-    struct collect c = {.v = calloc(node->nchildren + 1, sizeof(struct bx_node *))};
+    uint32_t n = 0;
 
-    if (c.v) {
-        twalk_r(node->children, collect_node, &c);
+    for (; node; node = node->right) {
+        n += 1 + count(node->left);
     }
-    return c.v;
+    return n;
+}
+
+struct bx_node **bx_tree_children(const struct bx_node *node, uint32_t *ret_n)
+{
+    struct bx_node **v;
+
+    *ret_n = count(node->inode->children);
+    v = calloc((size_t)*ret_n + 1, sizeof(*v));
+    if (v) {
+        (void)collect(node->inode->children, v);
+    }
+    return v;
 }
 
 int bx_tree_init(struct bx_tree *t, boxlite_error **err)
@@ -439,27 +546,33 @@ int bx_tree_init(struct bx_tree *t, boxlite_error **err)
     static const struct bx_rootfs_entry folder = {.mode = S_IFDIR | 0755};
 
     *t = (struct bx_tree){0};
-    t->root = calloc(1, sizeof(*t->root));
+    bx_random(&t->seed, sizeof(t->seed));
+    t->root = arena_take(&t->nodes, offsetof(struct bx_node, name) + 1);
     if (!t->root || !(t->root->inode = new_inode(t, &folder))) {
         bx_tree_done(t);
         return bx_fail_oom(err);
     }
-    t->root->name = "";
     t->root->inode->nlink = 1;
     return 0;
 }
 
+/* What libsquashfs allocated (by malloc(3), as its sqfs_free() says). */
+static void free_data(const struct bx_arena *inodes)
+{
+    for (struct bx_chunk *c = inodes->chunks; c; c = c->next) {
+        for (size_t at = 0; at < c->used; at += sizeof(struct bx_inode)) {
+            struct bx_inode *inode = (struct bx_inode *)(void *)(c->data + at);
+            if (S_ISREG(inode->mode) && !inode->packed && !inode->written) {
+                free(inode->data);
+            }
+        }
+    }
+}
+
 void bx_tree_done(struct bx_tree *t)
 {
-    if (t->root) {
-        drop_subtree(t->root);
-    }
-    while (t->inodes) {
-        struct bx_inode *next = t->inodes->next;
-        free(t->inodes->link);
-        free(t->inodes->data); /* made by libsquashfs with malloc(3), as its sqfs_free() */
-        free(t->inodes);
-        t->inodes = next;
-    }
+    free_data(&t->inodes);
+    arena_free(&t->inodes);
+    arena_free(&t->nodes);
     *t = (struct bx_tree){0};
 }

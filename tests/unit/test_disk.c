@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -251,6 +252,32 @@ TEST_FOR(a_folder_of_many_entries, 60)
         snprintf(name, sizeof(name), "d/%08x", i * 2654435761u);
         ASSERT_OK(bx_rootfs_add(r, name, &file, ERR));
     }
+    ASSERT_OK(bx_rootfs_finish(r, &size, ERR));
+    bx_rootfs_free(r);
+    ASSERT_OK(bx_rootfs_check(fd, "it", ERR));
+    close(fd);
+}
+
+/* What an image of many entries may cost is a promise: docs/decisions/0005. */
+TEST_FOR(an_entry_takes_little_memory, 60)
+{
+    enum { N = 70000, BYTES_EACH = 110 };
+    int fd = memfd_create("root", MFD_CLOEXEC);
+    struct bx_rootfs *r = NULL;
+    size_t before = mallinfo2().uordblks, used;
+    uint64_t size = 0;
+
+    /* The blocks under way, more where there are more processors, are then counted apart. */
+    ASSERT_EQ(mallopt(M_MMAP_THRESHOLD, 128 << 10), 1);
+    ASSERT_OK(bx_rootfs_new(fd, GIB, &r, ERR));
+    for (unsigned i = 0; i < N; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "d%u/%08x", i / 1000, i);
+        ASSERT_OK(bx_rootfs_add(r, name, &file, ERR));
+        ASSERT_OK(bx_rootfs_write(r, "same", 4, ERR));
+    }
+    used = mallinfo2().uordblks - before;
+    ASSERT_LT(used, (size_t)N * BYTES_EACH);
     ASSERT_OK(bx_rootfs_finish(r, &size, ERR));
     bx_rootfs_free(r);
     ASSERT_OK(bx_rootfs_check(fd, "it", ERR));
