@@ -504,6 +504,13 @@ BOXLITE_API int boxlite_box_vmm_json(boxlite_box *box, const char **ret, boxlite
 /* Whether the box will outlive its starter when it is started next: STATE if it runs. */
 BOXLITE_API int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err);
 
+/* While a box made with auto_remove is kept by a handle, a stop leaves it as it leaves other boxes:
+ * with its disk, to be started again. `on` 0 gives that up, and one that has stopped is removed at
+ * once. Freeing the handle and the end of the process, also by kill -9, give it up too: such a box
+ * is then removed by whoever next looks at the home. Nothing changes for other boxes. Never blocks.
+ * STATE: another handle keeps it. */
+BOXLITE_API int boxlite_box_keep(boxlite_box *box, int on, boxlite_error **err);
+
 /* Boots the VM. Blocking: returns when the guest answers (main command, if any, started). 0 if it
  * runs already, also when another process is just starting it. STATE: paused, or just stopping. */
 BOXLITE_API int boxlite_box_start(boxlite_box *box, boxlite_error **err);

@@ -109,6 +109,12 @@ int boxlite_box_set_detached(boxlite_box *box, int on, boxlite_error **err)
     return bx_box_set_detached(box, on != 0, err);
 }
 
+int boxlite_box_keep(boxlite_box *box, int on, boxlite_error **err)
+{
+    bx_need(box, err);
+    return bx_box_keep(box, on != 0, err);
+}
+
 /* What a workspace is must be written down before the box can change it. */
 static int prepare_start(boxlite_box *box, boxlite_error **err)
 {

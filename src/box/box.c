@@ -75,6 +75,7 @@ int bx_box_from_row(boxlite_runtime *rt, struct bx_box_row *take, boxlite_box **
         return bx_fail_oom(err);
     }
     box->rt = rt;
+    box->keep_fd = -1;
     box->row = *take;
     *take = (struct bx_box_row){0};
     box->fd = openat(boxes, box->row.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -126,6 +127,7 @@ void bx_box_free(boxlite_box *box)
     bx_box_config_done(&box->config);
     bx_strv_done(&box->label_names);
     bx_box_row_done(&box->row);
+    bx_close(&box->keep_fd);
     bx_close(&box->fd);
     free(box->json);
     free(box->vmm);
@@ -281,6 +283,33 @@ int bx_box_set_detached(boxlite_box *box, bool on, boxlite_error **err)
         box->config.detached = before;
     }
     return r;
+}
+
+int bx_box_keep(boxlite_box *box, bool on, boxlite_error **err)
+{
+    int r;
+    if (on == (box->keep_fd >= 0)) {
+        return 0;
+    }
+    if (!on) {
+        bx_close(&box->keep_fd);
+        if (box->row.auto_remove) {
+            bx_sweep_box(box->rt, box->row.id);
+        }
+        return 0;
+    }
+    r = bx_box_need_folder(box, err);
+    if (r < 0) {
+        return r;
+    }
+    r = bx_box_keep_lock(box->fd);
+    if (r < 0) {
+        return r == -EAGAIN
+                   ? bx_fail(err, BOXLITE_E_STATE, "another one keeps box %s", box->row.name)
+                   : bx_fail_errno(err, BOXLITE_E_IO, r, "keeping box %s", box->row.name);
+    }
+    box->keep_fd = r;
+    return 0;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

@@ -24,6 +24,7 @@ struct boxlite_box {
     char *json;                  /* what bx_box_json() gave last */
     char *engine;                /* what bx_box_engine() gave last */
     bool quiet;                  /* how the next start is: see quiet.h */
+    int keep_fd;                 /* holds it, see bx_box_keep(), or -1 */
     char *vmm;                   /* what bx_box_vmm_json() gave last */
 };
 
@@ -65,6 +66,8 @@ int bx_box_stop_async(boxlite_box *box, uint32_t timeout_ms, boxlite_done_fn fn,
                       boxlite_error **err);
 int bx_box_stop(boxlite_box *box, uint32_t timeout_ms, boxlite_error **err);
 int bx_box_set_detached(boxlite_box *box, bool on, boxlite_error **err);
+/* See boxlite_box_keep(). */
+int bx_box_keep(boxlite_box *box, bool on, boxlite_error **err);
 int bx_box_pause(boxlite_box *box, bool on, boxlite_error **err);
 int bx_box_wait(boxlite_box *box, int timeout_ms, boxlite_error **err);
 int bx_box_remove(boxlite_box *box, bool force, boxlite_error **err);

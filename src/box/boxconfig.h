@@ -10,6 +10,8 @@
  *   lock           locked exclusively (F_OFD_SETLK) by the shim for its whole life: "is it
  *                  running?" is asked of the lock, never of a pid. The shim writes its pid and
  *                  start time there, to be found if it does not answer.
+ *   kept           locked exclusively by who keeps a box with auto_remove over its next stop
+ *                  (boxlite_box_keep()); not there or not locked: nobody
  *   control.sock   where clients connect (through /proc/self/fd/N/control.sock: no path length
  *                  limit is met)
  *   started        made at each start, removed once exit.json is written

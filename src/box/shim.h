@@ -198,6 +198,8 @@ int bx_shim_signal_number(const char *name);
 void bx_shim_args_close(struct bx_shim_args *a);
 /* Lock, config, a clean folder. STATE: the box runs already. */
 int bx_shim_files_begin(struct bx_shim *s, boxlite_error **err);
+/* The box is removed when this run ends, and nobody keeps it. */
+bool bx_shim_leaves_nothing(const struct bx_shim *s);
 /* Leaves the folder as a stopped box's (or empty: auto_remove) and releases the lock. */
 void bx_shim_files_end(struct bx_shim *s);
 

@@ -169,6 +169,11 @@ static void remove_all(struct bx_shim *s)
     (void)unlinkat(s->args.box_fd, "lock", 0);
 }
 
+bool bx_shim_leaves_nothing(const struct bx_shim *s)
+{
+    return s->config.auto_remove && !bx_box_kept(s->args.box_fd);
+}
+
 void bx_shim_files_end(struct bx_shim *s)
 {
     if (s->lock_fd < 0) {
@@ -177,7 +182,7 @@ void bx_shim_files_end(struct bx_shim *s)
     bx_shim_unlisten(s);
     if (s->args.quiet) {
         (void)bx_rm_rf(s->args.box_fd, execs_name(s));
-    } else if (s->have_config && s->config.auto_remove) {
+    } else if (s->have_config && bx_shim_leaves_nothing(s)) {
         remove_all(s);
     } else {
         remove_execs(s);

@@ -164,7 +164,7 @@ static void enter_shutdown(struct bx_shim *s)
 {
     _cleanup_error_ boxlite_error *err = NULL;
     /* Who will be removed needs no tidy disk. */
-    if (s->config.auto_remove || bx_shim_agent_tell(s, BX_AG_SHUTDOWN, 0, 0, 0, 0, &err) < 0) {
+    if (bx_shim_leaves_nothing(s) || bx_shim_agent_tell(s, BX_AG_SHUTDOWN, 0, 0, 0, 0, &err) < 0) {
         bx_shim_stop(s, BX_STOP_KILL, 0);
         return;
     }

@@ -16,23 +16,44 @@
 #include "base/str.h"
 
 #define LOCK_NAME "lock"
+#define KEEP_NAME "kept"
 #define START_TIME_FIELD 22 /* of /proc/PID/stat, see proc(5) */
 
-int bx_shim_running(int box_fd)
+/* 1: somebody has the lock, 0: nobody, -errno. */
+static int is_held(int box_fd, const char *name)
 {
-    _cleanup_close_ int fd = openat(box_fd, LOCK_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    _cleanup_close_ int fd = openat(box_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
         return errno == ENOENT ? 0 : -errno;
     }
     return bx_lock_held(fd);
 }
 
-int bx_shim_lock(int box_fd)
+static int hold(int box_fd, const char *name)
 {
-    _cleanup_close_ int fd =
-        openat(box_fd, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    _cleanup_close_ int fd = openat(box_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     int r = fd < 0 ? -errno : bx_lock(fd, true, false);
     return r < 0 ? r : steal_fd(&fd);
+}
+
+int bx_shim_running(int box_fd)
+{
+    return is_held(box_fd, LOCK_NAME);
+}
+
+int bx_shim_lock(int box_fd)
+{
+    return hold(box_fd, LOCK_NAME);
+}
+
+int bx_box_keep_lock(int box_fd)
+{
+    return hold(box_fd, KEEP_NAME);
+}
+
+bool bx_box_kept(int box_fd)
+{
+    return is_held(box_fd, KEEP_NAME) == 1;
 }
 
 /* The start time of a process in clock ticks since boot; 0: no such process. */

@@ -7,6 +7,8 @@
 #ifndef BX_BOX_SHIMFIND_H
 #define BX_BOX_SHIMFIND_H
 
+#include <stdbool.h>
+
 /* Writes this process' pid and start time into its lock file. */
 void bx_shim_note(int lock_fd);
 /* 1: a shim runs, 0: none, -errno. Takes no lock. */
@@ -18,5 +20,10 @@ int bx_shim_pid(int box_fd);
 /* Takes the box' lock, as one who starts or removes it does: a descriptor that holds it, -EAGAIN:
  * another has it, -errno. */
 int bx_shim_lock(int box_fd);
+/* Holds a box that would be removed when it stops, for as long as the descriptor is open: see
+ * boxlite_box_keep(). A descriptor, -EAGAIN: another holds it, -errno. */
+int bx_box_keep_lock(int box_fd);
+/* Somebody does. */
+bool bx_box_kept(int box_fd);
 
 #endif

@@ -6,7 +6,8 @@
  *    until the row is in, or it was being removed;
  *  - a row whose folder is missing was being removed: its maker puts the folder first, its remover
  *    takes the row first, so only a removal that went wrong or a damaged home leads here;
- *  - a box marked for removal goes when it has run and its lock is free.
+ *  - a box marked for removal goes when it has run, its lock is free and nobody keeps it: who does
+ *    holds a second lock, which ends with that process.
  * A folder is renamed into tmp/ before it is deleted, so no half-deleted box is ever seen.
  */
 #include <dirent.h>
@@ -105,10 +106,10 @@ static void sweep_folder(boxlite_runtime *rt, int boxes, const char *name)
     (void)bx_box_discard(rt, name, NULL);
 }
 
-/* It has run and its lock is free. */
+/* It has run, its lock is free and nobody keeps it. */
 static bool has_ended(int box_fd)
 {
-    return bx_shim_running(box_fd) == 0 &&
+    return bx_shim_running(box_fd) == 0 && !bx_box_kept(box_fd) &&
            (bx_box_emptied(box_fd) || bx_box_state_at_rest(box_fd, NULL) == BOXLITE_BOX_STOPPED);
 }
 
@@ -125,7 +126,7 @@ void bx_sweep_box(boxlite_runtime *rt, const char *id)
         return;
     }
     lock = bx_shim_lock(fd);
-    if (lock < 0 || bx_store_box_find(rt->store, id, &row, NULL) < 0) {
+    if (lock < 0 || bx_box_kept(fd) || bx_store_box_find(rt->store, id, &row, NULL) < 0) {
         return;
     }
     if (bx_streq(row.id, id) && row.auto_remove) {

@@ -281,6 +281,7 @@ TEST(no_box)
     REFUSED(box is, boxlite_box_json(NULL, &text, ERR));
     REFUSED(box is, boxlite_box_vmm_json(NULL, &text, ERR));
     REFUSED(box is, boxlite_box_set_detached(NULL, 1, ERR));
+    REFUSED(box is, boxlite_box_keep(NULL, 1, ERR));
     REFUSED(box is, boxlite_box_start(NULL, ERR));
     REFUSED(box is, boxlite_box_start_async(NULL, NULL, NULL, ERR));
     REFUSED(box is, boxlite_box_stop(NULL, 0, ERR));

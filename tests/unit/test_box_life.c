@@ -463,6 +463,46 @@ TEST(a_detached_box_outlives_its_runtime)
     reap_orphans();
 }
 
+TEST(a_kept_box_outlives_its_stop_and_goes_with_its_keeper)
+{
+    boxlite_runtime *rt = bf_runtime();
+    boxlite_box *box = bf_box(rt, "kept", NULL, BF_AUTO_REMOVE | BF_START), *other;
+    char id[32];
+
+    (void)snprintf(id, sizeof(id), "%s", boxlite_box_id(box));
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(boxlite_box_keep(box, 1, ERR));
+        ASSERT_OK(boxlite_box_keep(box, 1, ERR));
+        ASSERT_OK(boxlite_box_open(rt, "kept", &other, ERR));
+        ASSERT_FAILS(BOXLITE_E_STATE, boxlite_box_keep(other, 1, ERR));
+        boxlite_box_free(other);
+        ASSERT_OK(boxlite_box_stop(box, 0, ERR));
+        boxlite_runtime *second = bf_runtime(); /* which clears what nobody holds */
+        ASSERT_OK(boxlite_box_open(second, "kept", &other, ERR));
+        ASSERT_EQ(boxlite_box_state(other, ERR), BOXLITE_BOX_STOPPED);
+        boxlite_box_free(other);
+        boxlite_runtime_free(second);
+        ASSERT_OK(boxlite_box_start(box, ERR));
+        ASSERT_OK(boxlite_box_keep(box, 0, ERR));
+        bf_expect(box, "echo again", "again\n");
+    }
+    ASSERT_OK(boxlite_box_keep(box, 1, ERR));
+    ASSERT_OK(boxlite_box_stop(box, 0, ERR));
+    ASSERT(bf_exists(id, "config.json"));
+    ASSERT_OK(boxlite_box_keep(box, 0, ERR)); /* at once */
+    ASSERT(!bf_exists(id, "."));
+    boxlite_box_free(box);
+    box = bf_box(rt, "kept", NULL, BF_AUTO_REMOVE | BF_START);
+    (void)snprintf(id, sizeof(id), "%s", boxlite_box_id(box));
+    ASSERT_OK(boxlite_box_keep(box, 1, ERR));
+    ASSERT_OK(boxlite_box_stop(box, 0, ERR));
+    boxlite_box_free(box);
+    boxlite_runtime_free(rt);
+    rt = bf_runtime(); /* the next one to look */
+    ASSERT(!bf_exists(id, "."));
+    boxlite_runtime_free(rt);
+}
+
 TEST(a_box_can_be_detached_before_it_starts)
 {
     boxlite_runtime *rt = bf_runtime();
