@@ -7,8 +7,11 @@
  *
  * States: IDLE (no box) -> PULLING, if its image is not here -> STARTING -> READY -> IDLE again when the
  * box is lost. One that nobody has used for a while and in which no command runs is PAUSED: it costs no processor time,
- * keeps all it has, and is READY again when it is used. Waiters exist in PULLING and STARTING, and in PAUSED until the
- * resume, which blocks for a moment and so is done by a timer, never inside a callback of the library.
+ * keeps all it has, and is READY again when it is used. After a longer while it goes through STOPPING to STOPPED, where it
+ * costs its disk alone; its next use starts the same box again. Meanwhile the box is kept (boxlite_box_keep()), or else its
+ * stop would remove it: the end of this process gives that up, so that it then goes like the others. Waiters exist in
+ * PULLING, STARTING and STOPPING, and in PAUSED and STOPPED until the resume, which may block for a moment and so is done by
+ * a timer, never inside a callback of the library.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,14 @@
 
 static void on_look(void *data);
 
+/* How often idle ones are looked for; 0: never. */
+static uint64_t look_ms(const struct mcp_environments *all)
+{
+    const struct mcp_options *o = mcp_server_options(all->server);
+    uint64_t pause = o->idle_s, stop = o->stop_idle_s, least = pause == 0 || (stop > 0 && stop < pause) ? stop : pause;
+    return least > 0 ? least * 1000 / 4 + 1 : 0;
+}
+
 struct mcp_environments *mcp_environments_new(struct mcp_server *s)
 {
     struct mcp_environments *all = calloc(1, sizeof(*all));
@@ -25,6 +36,15 @@ struct mcp_environments *mcp_environments_new(struct mcp_server *s)
         all->server = s;
     }
     return all;
+}
+
+static void lose_box(struct mcp_environment *env)
+{
+    boxlite_box *box = steal_ptr(&env->box);
+    if (box) {
+        (void)boxlite_box_keep(box, 0, NULL);
+    }
+    boxlite_box_free(box);
 }
 
 static void environment_free(struct mcp_environment *env)
@@ -39,7 +59,7 @@ static void environment_free(struct mcp_environment *env)
     }
     mcp_timer_cancel(env->all->server, &env->resume);
     mcp_pull_free(env->pull);
-    boxlite_box_free(env->box);
+    lose_box(env);
     json_decref(env->env);
     json_decref(env->volumes);
     free(env->workspace);
@@ -68,6 +88,12 @@ void mcp_environments_free(struct mcp_environments *all)
     }
 }
 
+/* A callback is still to come. */
+static bool in_transit(const struct mcp_environment *env)
+{
+    return env->state == STARTING || env->state == STOPPING;
+}
+
 static void on_dropped(void *data, int result, const boxlite_error *err)
 {
     struct mcp_environment *env = data;
@@ -78,6 +104,9 @@ static void on_dropped(void *data, int result, const boxlite_error *err)
 
 static void end_box(struct mcp_environment *env)
 {
+    if (env->box) {
+        (void)boxlite_box_keep(env->box, 0, NULL);
+    }
     env->gone = !env->box || boxlite_box_stop_async(env->box, 0, on_dropped, env, NULL) < 0;
 }
 
@@ -104,7 +133,7 @@ void mcp_environment_drop(struct mcp_environment *env)
             env->dropped = true;
             mcp_timer_cancel(all->server, &env->resume);
             mcp_pull_free(steal_ptr(&env->pull));
-            if (env->state != STARTING) { /* else when that is over */
+            if (!in_transit(env)) { /* else when that is over */
                 end_box(env);
             }
             fail_waiters(env, &removed);
@@ -117,7 +146,7 @@ void mcp_environments_reap(struct mcp_environments *all)
 {
     for (struct mcp_environment **p = &all->dropped; *p;) {
         struct mcp_environment *env = *p;
-        if (env->gone && env->state != STARTING) { /* see on_started() */
+        if (env->gone && !in_transit(env)) { /* see on_started(), on_stopped() */
             *p = env->next;
             environment_free(env);
         } else {
@@ -224,7 +253,7 @@ int mcp_environment_add(struct mcp_environments *all, const struct mcp_environme
         *why = mcp_failure_of(NULL);
         return BOXLITE_E_NO_MEMORY;
     }
-    if (mcp_server_options(all->server)->idle_s > 0 && !all->first) {
+    if (look_ms(all) > 0 && !all->first) {
         mcp_timer_arm(all->server, &all->look, 1000, on_look, all);
     }
     env->next = all->first;
@@ -288,20 +317,16 @@ static void settle(struct mcp_environment *env, enum mcp_environment_state state
     }
 }
 
-static void lose_box(struct mcp_environment *env)
-{
-    boxlite_box *box = env->box;
-    env->box = NULL;
-    boxlite_box_free(box);
-}
-
 static void on_started(void *data, int result, const boxlite_error *err)
 {
     struct mcp_environment *env = data;
     struct mcp_failure why = mcp_failure_of(err);
 
     env->boot_ns = mcp_now_ns() - env->start_ns;
-    settle(env, result < 0 ? IDLE : READY, result < 0 ? &why : NULL);
+    if (result == 0) {
+        (void)boxlite_box_keep(env->box, 0, NULL);
+    }
+    settle(env, result == 0 ? READY : env->again ? STOPPED : IDLE, result < 0 ? &why : NULL);
     if (env->dropped) {
         end_box(env);
     }
@@ -333,6 +358,7 @@ static int start_box(struct mcp_environment *env, boxlite_runtime *rt, boxlite_e
     note_digest(env, rt);
     env->start_ns = mcp_now_ns();
     env->restart_untold = ++env->starts > 1;
+    env->again = env->again_untold = false;
     env->state = STARTING;
     r = boxlite_box_start_async(env->box, on_started, env, err);
     if (r < 0) {
@@ -391,46 +417,124 @@ static int start(struct mcp_environment *env, boxlite_error **err)
     return r;
 }
 
-/* ---- Idle ones */
-
-static void on_resume(void *data)
+static void start_afresh(struct mcp_environment *env)
 {
-    struct mcp_environment *env = data;
     _cleanup_error_ boxlite_error *err = NULL;
-    bool resumed = boxlite_box_resume(env->box, NULL) == 0;
-
-    env->used_ns = mcp_now_ns();
-    if (resumed) {
-        settle(env, READY, NULL);
-    } else if (start(env, &err) < 0) { /* it was lost meanwhile: afresh */
+    if (start(env, &err) < 0) {
         struct mcp_failure why = start_failure(env, err);
         settle(env, IDLE, &why);
     }
 }
 
+/* ---- Idle ones */
+
+/* Its box, which was stopped, again; afresh only if that was removed. */
+static void start_again(struct mcp_environment *env)
+{
+    _cleanup_error_ boxlite_error *err = NULL;
+    int r;
+
+    env->start_ns = mcp_now_ns();
+    r = boxlite_box_start_async(env->box, on_started, env, &err);
+    if (r == 0) {
+        env->starts++;
+        env->again = env->again_untold = true;
+        env->state = STARTING;
+    } else if (r == BOXLITE_E_NOT_FOUND) {
+        start_afresh(env);
+    } else {
+        struct mcp_failure why = start_failure(env, err);
+        settle(env, STOPPED, &why);
+    }
+}
+
+static void on_resume(void *data)
+{
+    struct mcp_environment *env = data;
+
+    env->used_ns = mcp_now_ns();
+    if (env->state == STOPPED) {
+        start_again(env);
+    } else if (boxlite_box_resume(env->box, NULL) == 0) {
+        settle(env, READY, NULL);
+    } else { /* it was lost meanwhile */
+        start_afresh(env);
+    }
+}
+
+static void resume_soon(struct mcp_environment *env)
+{
+    mcp_timer_arm(env->all->server, &env->resume, 0, on_resume, env);
+}
+
+static void on_stopped(void *data, int result, const boxlite_error *err)
+{
+    struct mcp_environment *env = data;
+    (void)err;
+    env->state = result < 0 ? PAUSED : STOPPED; /* a resume tells whether it is there */
+    if (env->dropped) {
+        end_box(env);
+    } else if (env->waiters) {
+        resume_soon(env);
+    }
+}
+
+static void stop_idle(struct mcp_environment *env)
+{
+    enum mcp_environment_state before = env->state;
+    if (boxlite_box_keep(env->box, 1, NULL) < 0) {
+        return;
+    }
+    env->state = STOPPING;
+    if (boxlite_box_stop_async(env->box, 0, on_stopped, env, NULL) < 0) {
+        env->state = before;
+        (void)boxlite_box_keep(env->box, 0, NULL);
+    }
+}
+
+static void pause_idle(struct mcp_environment *env)
+{
+    if (boxlite_box_pause(env->box, NULL) == 0) {
+        env->state = PAUSED;
+        if (mcp_jobs_running(env->all->server, env->name) > 0) { /* begun while the pause was under way */
+            resume_soon(env);
+        }
+    }
+}
+
+static bool in_use(const struct mcp_environment *env)
+{
+    const struct mcp_call *call = mcp_server_calls(env->all->server)->first;
+    while (call && strcmp(call->environment, env->name) != 0) {
+        call = call->next;
+    }
+    return call || env->waiters || mcp_jobs_running(env->all->server, env->name) > 0;
+}
+
 static void on_look(void *data)
 {
     struct mcp_environments *all = data;
-    uint64_t idle_ns = mcp_server_options(all->server)->idle_s * UINT64_C(1000000000), now = mcp_now_ns();
+    const struct mcp_options *o = mcp_server_options(all->server);
+    uint64_t now = mcp_now_ns();
 
     for (struct mcp_environment *env = all->first; env; env = env->next) {
-        if (mcp_jobs_running(all->server, env->name) > 0) {
+        uint64_t idle_s = (now - env->used_ns) / UINT64_C(1000000000);
+        bool running = env->state == READY && !mcp_environment_lost(env);
+        if (in_use(env)) {
             env->used_ns = now;
-        } else if (env->state == READY && now - env->used_ns >= idle_ns && boxlite_box_pause(env->box, NULL) == 0) {
-            env->state = PAUSED;
-            if (mcp_jobs_running(all->server, env->name) > 0) { /* begun while the pause was under way */
-                mcp_timer_arm(all->server, &env->resume, 0, on_resume, env);
-            }
+        } else if ((running || env->state == PAUSED) && o->stop_idle_s > 0 && idle_s >= o->stop_idle_s) {
+            stop_idle(env);
+        } else if (running && o->idle_s > 0 && idle_s >= o->idle_s) {
+            pause_idle(env);
         }
     }
-    mcp_timer_arm(all->server, &all->look, idle_ns / 4000000 + 1, on_look, all);
+    mcp_timer_arm(all->server, &all->look, look_ms(all), on_look, all);
 }
 
 /* ---- Use */
 
 void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, void *data)
 {
-    _cleanup_error_ boxlite_error *err = NULL;
     struct waiter *w, **end;
 
     if (env->state == READY && mcp_environment_lost(env)) {
@@ -450,12 +554,11 @@ void mcp_environment_when_ready(struct mcp_environment *env, mcp_ready_fn fn, vo
         end = &(*end)->next;
     }
     *end = w;
-    if (env->state == PAUSED) {
-        mcp_timer_arm(env->all->server, &env->resume, 0, on_resume, env);
+    if (env->state == PAUSED || env->state == STOPPED) {
+        resume_soon(env);
     }
-    if (env->state == IDLE && start(env, &err) < 0) {
-        struct mcp_failure why = start_failure(env, err);
-        settle(env, IDLE, &why);
+    if (env->state == IDLE) {
+        start_afresh(env);
     }
 }
 

@@ -7,7 +7,7 @@
 
 #include "mcp/mcp.h"
 
-enum mcp_environment_state { IDLE, PULLING, STARTING, READY, PAUSED };
+enum mcp_environment_state { IDLE, PULLING, STARTING, READY, PAUSED, STOPPING, STOPPED };
 
 struct waiter {
     struct waiter *next;
@@ -30,7 +30,9 @@ struct mcp_environment {
     boxlite_box *box;
     struct waiter *waiters;
     uint64_t start_ns, boot_ns;
-    unsigned starts;         /* boxes that this environment has had */
+    unsigned starts;         /* of its boxes' VMs */
+    bool again;              /* its box was stopped and is, or was, started again */
+    bool again_untold;       /* no result has said so yet */
     bool restart_untold;     /* no result has said yet that it began afresh */
     bool dropped;            /* off the list */
     bool gone;               /* dropped, and its box has ended: to be freed */

@@ -97,6 +97,10 @@ void mcp_environment_describe(struct mcp_call *call, const char *name, json_t *r
         env->restart_untold = false;
         json_object_set_new(result, "restarted", json_true());
     }
+    if (env->again_untold && env->state == READY) {
+        env->again_untold = false;
+        json_object_set_new(result, "started_again", json_true());
+    }
 }
 
 static json_int_t seconds_since(uint64_t ns)
@@ -129,7 +133,9 @@ json_t *mcp_environments_json(struct mcp_environments *all)
                                          [PULLING] = "pulling its image",
                                          [STARTING] = "starting",
                                          [READY] = "running",
-                                         [PAUSED] = "paused"};
+                                         [PAUSED] = "paused",
+                                         [STOPPING] = "stopping",
+                                         [STOPPED] = "stopped"};
     json_t *list = json_array();
 
     for (struct mcp_environment *env = all->first; env; env = env->next) {
@@ -141,7 +147,7 @@ json_t *mcp_environments_json(struct mcp_environments *all)
             "memory_mb", (json_int_t)(env->memory >> 20), "age_seconds",
             seconds_since(env->made_ns), "idle_seconds", seconds_since(env->used_ns),
             "running_commands", (json_int_t)mcp_jobs_running(all->server, env->name));
-        if (!gone && (env->state == READY || env->state == PAUSED)) {
+        if (!gone && (env->state == READY || env->state == PAUSED || env->state == STOPPED)) {
             add_cost(v, env->box);
         }
         if (env->workspace) {

@@ -69,6 +69,7 @@ struct mcp_options {
     uint32_t max_timeout_s;
     uint32_t yield_s;    /* a call that takes longer is answered, its command goes on; 0: by client */
     uint32_t idle_s;     /* an environment that nobody uses so long is paused; 0: never */
+    uint32_t stop_idle_s; /* ... is stopped, its disk kept; 0: never */
     size_t max_result;   /* bytes of a result as JSON; 0: by client */
     char *allow_image; /* shell patterns, separated by commas */
     char *allow_pull;  /* the same, of full names */
@@ -405,7 +406,7 @@ const char *mcp_environment_doing(const struct mcp_environment *env); /* while i
 const char *mcp_environment_digest(const struct mcp_environment *env); /* of its image; NULL: not known yet */
 uint64_t mcp_environment_boot_ns(const struct mcp_environment *env); /* what the last start took */
 uint64_t mcp_environment_memory(const struct mcp_environment *env);
-/* Which of its boxes it has now, from 1 up. */
+/* Which of its VMs it has now, from 1 up. */
 unsigned mcp_environment_generation(const struct mcp_environment *env);
 /* The one of that name, never made. */
 struct mcp_environment *mcp_environment_find(struct mcp_environments *all, const char *name);
@@ -417,7 +418,7 @@ void mcp_environments_reap(struct mcp_environments *all);
 /* A number from 1 up that no other owner holds in this environment: names of code files. */
 unsigned mcp_environment_take_slot(struct mcp_environment *env, const void *owner);
 void mcp_environment_release_slot(struct mcp_environment *env, const void *owner);
-/* Adds environment, engine, start_ms (if it was started during the call) and restarted to a result. */
+/* Adds environment, engine, start_ms (if it was started during the call), restarted and started_again to a result. */
 void mcp_environment_describe(struct mcp_call *call, const char *name, json_t *result);
 /* The environment that a call's argument "environment" names; false: the call was answered with an error. */
 bool mcp_call_environment(struct mcp_call *call, struct mcp_environment **ret);
@@ -517,7 +518,9 @@ int mcp_signal_number(const char *name); /* 0: unknown */
     "\"environment\":{\"type\":\"string\"},\"engine\":{\"type\":\"string\"},\"start_ms\":{\"type\":"  \
     "\"integer\",\"description\":\"time to start the VM, if this call started it\"},\"restarted\":{"   \
     "\"type\":\"boolean\",\"description\":\"the environment was lost before and began afresh, earlier " \
-    "files are gone\"},\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{"     \
+    "files are gone\"},\"started_again\":{\"type\":\"boolean\",\"description\":\"the environment had been "  \
+    "stopped because nobody used it: files and installed packages are there, processes and what lay in "  \
+    "memory (/dev/shm) are not\"},\"error\":{\"type\":\"string\"},\"code\":{\"type\":\"string\"},\"hint\":{"     \
     "\"type\":\"string\"}"
 
 /* ---- Languages */

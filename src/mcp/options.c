@@ -39,6 +39,8 @@ static const struct setting {
      "a call that takes longer returns, its command goes on; 0: what the client is known to wait for, else 25", NUMBER, 0, 86400},
     {"idle-after", "BOXLITE_MCP_IDLE_AFTER", NULL, "SECONDS", "600",
      "an environment that nobody uses so long is paused until it is used; 0: never", NUMBER, 0, 1 << 20},
+    {"stop-idle", "BOXLITE_MCP_STOP_IDLE", NULL, "SECONDS", "1800",
+     "an environment that nobody uses so long is stopped: its disk stays, its next use starts it again; 0: never", NUMBER, 0, 1 << 20},
     {"max-result-bytes", "BOXLITE_MCP_MAX_RESULT_BYTES", NULL, "BYTES", "0",
      "size of a result as JSON; 0: what the client is known to take, else 10000", NUMBER, 0, 4 << 20},
     {"allow-image", "BOXLITE_MCP_ALLOW_IMAGE", NULL, "PATTERNS", "*",
@@ -59,7 +61,7 @@ static const struct setting {
      "bearer token that HTTP clients must send; needed for addresses that are not loopback", TEXT, 0, 0},
 };
 enum {
-    S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_YIELD, S_IDLE, S_RESULT, S_ALLOW_IMAGE, S_ALLOW_PULL,
+    S_HOME, S_IMAGE, S_CPUS, S_MEMORY, S_DISK, S_NETWORK, S_ENGINE, S_TIMEOUT, S_MAX_TIMEOUT, S_YIELD, S_IDLE, S_STOP_IDLE, S_RESULT, S_ALLOW_IMAGE, S_ALLOW_PULL,
     S_ALLOW_FOLDER, S_WORKSPACE,
     S_MAX_CPUS, S_MAX_MEMORY, S_MAX_ENVIRONMENTS, S_AUDIT, S_HTTP, S_HTTP_TOKEN, S_COUNT
 };
@@ -273,6 +275,7 @@ static int fill(struct origin origins[S_COUNT], struct mcp_options *o)
         .max_timeout_s = (uint32_t)n[S_MAX_TIMEOUT],
         .yield_s = (uint32_t)n[S_YIELD],
         .idle_s = (uint32_t)n[S_IDLE],
+        .stop_idle_s = (uint32_t)n[S_STOP_IDLE],
         .max_result = (size_t)n[S_RESULT],
         .max_cpus = (uint32_t)n[S_MAX_CPUS],
         .max_memory = n[S_MAX_MEMORY] << 20,
