@@ -35,7 +35,8 @@ def folders(home):
 
 @pytest.fixture
 def before(home):
-    Cli(home).ok("ls", "--all")  # clears what others left
+    assert_nothing_left(home)  # killed servers' boxes have ended
+    Cli(home).ok("ls", "--all")  # and what is left of them is cleared
     return folders(home)
 
 
