@@ -66,7 +66,7 @@ def test_initialize_list_call_and_end(server):
     assert re.fullmatch("[0-9a-f]{32}", session)
     assert server.post("notifications/initialized", id=None, Mcp_Session_Id=session)[:2] == (202, None)
     status, answer, headers = server.post("tools/list", Mcp_Session_Id=session, MCP_Protocol_Version="2025-06-18")
-    assert status == 200 and len(answer["result"]["tools"]) == 9 and "Mcp-Session-Id" not in headers
+    assert status == 200 and len(answer["result"]["tools"]) == 11 and "Mcp-Session-Id" not in headers
     status, answer, _ = server.post("tools/call", {"name": "execute_code", "arguments": {}})
     assert status == 200 and answer["result"]["isError"] is True
     assert server.raw("DELETE", Mcp_Session_Id=session)[0] == 200
