@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * files.c: see files.h. A file appears whole: it is written beside its place and renamed. One that is there is replaced
- * and hands on its permissions; missing folders are made.
+ * and hands on its permissions; missing folders are made. The new one's time is of a later second than the old one's:
+ * Python takes a compiled module for current when the source's size and whole seconds are as they were, and two versions
+ * of an agent's code often come within a second.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +48,18 @@ static int open_beside(char *name)
     return fd < 0 ? -errno : fd;
 }
 
+/* The same file by name, newer in a way that whole seconds show. */
+static void take_after(int fd, const struct stat *old)
+{
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = old->st_mtim.tv_sec + 1}};
+    struct stat st;
+
+    (void)fchmod(fd, old->st_mode & 0777);
+    if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec <= old->st_mtim.tv_sec) {
+        (void)futimens(fd, times);
+    }
+}
+
 static int write_one(const char *path, const uint8_t *data, size_t len)
 {
     _cleanup_free_ char *name = bx_asprintf("%s.boxlite.%d", path, (int)getpid());
@@ -54,7 +68,7 @@ static int write_one(const char *path, const uint8_t *data, size_t len)
     int r = fd < 0 ? fd : bx_write_full(fd, data, len);
 
     if (r == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-        (void)fchmod(fd, st.st_mode & 0777);
+        take_after(fd, &st);
     }
     if (r == 0 && rename(name, path) < 0) {
         r = -errno;

@@ -26,7 +26,7 @@ OTHERS = (
     "tests/integration/test_cli_exec.py::test_time_out_kills_the_whole_tree",
     "tests/integration/test_cli_life.py::test_pause_holds_everything_still",
     "tests/integration/test_cli_run.py::test_user_network_is_there",
-    "tests/integration/test_cli_run.py::test_memory_kill_is_said",
+    "tests/integration/test_cli_memory.py::test_memory_kill_is_said",
 )
 
 

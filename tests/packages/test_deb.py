@@ -75,7 +75,7 @@ def test_they_are_installed_used_and_removed(debs, tmp_path):
     example = root / "usr/share/doc/libboxlite-dev/examples/hello.c"
     assert run(["cc", "-o", tmp_path / "hello", example, *flags]).returncode == 0
     done = run([tmp_path / "hello"], env=env)
-    assert done.returncode == 125 and 'there is no kernel "default"' in done.stdout
+    assert done.returncode == 125 and 'no kernel "default"' in done.stdout
     done = run(["/usr/bin/python3", "-c", "import boxlite; print(boxlite.__file__, boxlite.__version__)"],
                env={**env, "PYTHONPATH": str(root / "usr/lib/python3/dist-packages")}, cwd=tmp_path)
     assert str(root) in done.stdout, done.stdout

@@ -117,6 +117,11 @@ TEST(files_of_an_exec_appear_whole_with_their_folders)
     expect_file("new", "a\0b", 3, 0644);
     expect_file("a/b/deep", "", 0, 0644);
     expect_file("tool", "second", 6, 0750);
+    struct stat first, second;
+    ASSERT_EQ(stat("tool", &first), 0);
+    ASSERT_EQ(files_write(&s.files, &f), 0);
+    ASSERT_EQ(stat("tool", &second), 0);
+    ASSERT(second.st_mtim.tv_sec > first.st_mtim.tv_sec);
     ASSERT_EQ(bx_msg_bytes(&b, BX_T_FILE, "a/b\0a folder", 12), 0);
     spec_done(&s);
     ASSERT_EQ(parse_spec(&b, &s), 0);
