@@ -2,6 +2,7 @@
 /* archive.c: see archive.h. Sizes over 8 GiB are written in base 256, as GNU tar, libarchive and Go read them. */
 #include "oci/archive.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,18 +33,20 @@ static void put_size(char field[12], uint64_t size)
     }
 }
 
+/* A folder's name ends with a slash. */
 static void make_header(struct header *h, const char *name, uint64_t size)
 {
+    bool folder = name[strlen(name) - 1] == '/';
     unsigned sum = 0;
 
     memset(h, 0, sizeof(*h));
     (void)snprintf(h->name, sizeof(h->name), "%s", name);
-    memcpy(h->mode, "0000644", 8);
+    memcpy(h->mode, folder ? "0000755" : "0000644", 8);
     memcpy(h->uid, "0000000", 8);
     memcpy(h->gid, "0000000", 8);
     memcpy(h->mtime, "00000000000", 12);
     put_size(h->size, size);
-    h->type = '0';
+    h->type = folder ? '5' : '0';
     memcpy(h->magic, "ustar\00000", 8);
     memset(h->sum, ' ', sizeof(h->sum));
     for (size_t i = 0; i < sizeof(*h); i++) {
@@ -68,6 +71,11 @@ static int put_header(int fd, const char *name, uint64_t size, boxlite_error **e
     }
     make_header(&h, name, size);
     return put(fd, &h, sizeof(h), err);
+}
+
+int bx_archive_add_folder(int fd, const char *name, boxlite_error **err)
+{
+    return put_header(fd, name, 0, err);
 }
 
 static int put_padding(int fd, uint64_t size, boxlite_error **err)

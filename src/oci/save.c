@@ -203,10 +203,21 @@ static int put_image(struct save *s, const struct saved *v, boxlite_error **err)
     return r;
 }
 
+/* Skopeo gives folders that are not named in the archive to root, which a user's may not. */
+static int put_folders(struct save *s, boxlite_error **err)
+{
+    int r = bx_archive_add_folder(s->fd, "blobs/", err);
+
+    return r < 0 ? r : bx_archive_add_folder(s->fd, BLOBS, err);
+}
+
 static int put_all(struct save *s, bool docker, boxlite_error **err)
 {
     int r = bx_archive_add(s->fd, "oci-layout", LAYOUT, strlen(LAYOUT), err);
 
+    if (r == 0) {
+        r = put_folders(s, err);
+    }
     if (r == 0) {
         r = put_document(s, "index.json", make_index, err);
     }
