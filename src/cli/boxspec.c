@@ -279,12 +279,6 @@ int cli_box_image(const struct cli_list *operands)
     status = cli_pull(operands->items[0], &full, NULL);
     boxlite_error_free(err);
     err = NULL;
-    if (status && r == BOXLITE_E_NOT_FOUND) {
-        cli_warn(
-            "%s is not among the images here; one of your own comes in by: boxlite image load, "
-            "boxlite image import",
-            operands->items[0]);
-    }
     if (!status && !image && boxlite_image_open(cli.rt, operands->items[0], &image, &err) < 0) {
         operands->items[0] = full; /* found by a search, elsewhere than the name alone says */
     } else {

@@ -375,7 +375,8 @@ int bx_registry_call(struct bx_registry *r, struct bx_http *h, struct bx_registr
     if (rc < 0) {
         if (call->failure == BX_HTTP_UNREACHED) {
             bx_hint(&why,
-                    "check the name, the network, and the proxy (HTTPS_PROXY, or registries.json)");
+                    "check the name (an image of your own comes in by boxlite image load), the "
+                    "network, and the proxy (HTTPS_PROXY, or registries.json)");
         } else if (call->failure == BX_HTTP_NOT_TLS) {
             bx_hint(
                 &why,
