@@ -493,7 +493,9 @@ def test_a_killed_engine_is_said_and_the_next_call_works(home):
     try:
         s.initialize()
         s.call("run_command", command="echo lost > /tmp/file")
-        id = s.start("tools/call", {"name": "run_command", "arguments": {"command": "sleep 1000"}})
+        id = s.start("tools/call", {"name": "run_command", "arguments": {"command": "touch /tmp/up; exec sleep 1000"}})
+        # Killed before its command has begun, the box would be started again for it and nothing said.
+        s.call("run_command", command="until [ -e /tmp/up ]; do sleep 0.05; done")
         engine = wait_until(lambda: [p for p in box_processes(s.process.pid) if p.name.startswith("qemu")])[0]
         os.kill(engine.pid, signal.SIGKILL)
         result = s.wait(id)["result"]
