@@ -29,9 +29,11 @@
 #include "base/spawn.h"
 #include "base/timeutil.h"
 #include "config.h"
+#include "vmm/handover.h"
 #include "vmm/jail.h"
 #include "vmm/kvm/proto.h"
 
+#define FDS_MAX (BX_KVM_FD_DISK0 + BX_KVM_DISKS_MAX)
 #define NOFILE 256
 #define STAGES_MAX 4096
 #define STAGES_MS 5000
@@ -165,21 +167,6 @@ static void close_ends(struct child_ends *e)
     }
 }
 
-static int open_input(const char *path, const char *what, int *ret, boxlite_error **err)
-{
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        return bx_fail_errno(err, BOXLITE_E_IO, errno, "opening the %s %s", what, path);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return bx_fail(err, BOXLITE_E_INVALID, "the %s %s is not a regular file", what, path);
-    }
-    *ret = steal_fd(&fd);
-    return 0;
-}
-
 static int open_inputs(const struct bx_vmm_config *c, struct child_ends *e, boxlite_error **err)
 {
     e->kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
@@ -191,8 +178,10 @@ static int open_inputs(const struct bx_vmm_config *c, struct child_ends *e, boxl
     if (c->restore) { /* kernel and initramfs are in its memory */
         return 0;
     }
-    int r = open_input(c->kernel, "kernel", &e->kernel, err);
-    return r < 0 || !c->initramfs ? r : open_input(c->initramfs, "initramfs", &e->initramfs, err);
+    int r = bx_engine_open_input(c->kernel, "kernel", &e->kernel, NULL, err);
+    return r < 0 || !c->initramfs
+               ? r
+               : bx_engine_open_input(c->initramfs, "initramfs", &e->initramfs, NULL, err);
 }
 
 static int make_channels(struct child_ends *e, struct bx_kvm_proc *p, boxlite_error **err)
@@ -221,21 +210,6 @@ static int make_channels(struct child_ends *e, struct bx_kvm_proc *p, boxlite_er
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "making the engine's channels") : 0;
 }
 
-/* The size that no file of the engine's may grow beyond: that of a disk, or of the memory. */
-static rlim_t largest_disk(const struct bx_vmm_config *c)
-{
-    rlim_t largest = c->memory; /* a snapshot's */
-    struct stat st;
-
-    for (size_t i = 0; i < c->ndisks; i++) {
-        if (!c->disks[i].read_only && fstat(c->disks[i].fd, &st) == 0 &&
-            (rlim_t)st.st_size > largest) {
-            largest = (rlim_t)st.st_size;
-        }
-    }
-    return largest;
-}
-
 static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
                       struct bx_spawn_fd *fds)
 {
@@ -252,29 +226,21 @@ static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
         {c->restore ? c->state_fd : -1, BX_KVM_FD_STATE},
         {c->restore ? c->memory_fd : -1, BX_KVM_FD_MEMORY},
     };
-    size_t n = 0;
 
-    for (size_t i = 0; i < BX_ARRAY_SIZE(fixed); i++) {
-        if (fixed[i].from >= 0) {
-            fds[n++] = fixed[i];
-        }
-    }
-    for (size_t i = 0; i < c->ndisks; i++) {
-        fds[n++] = (struct bx_spawn_fd){c->disks[i].fd, BX_KVM_FD_DISK0 + (int)i};
-    }
-    return n;
+    return bx_engine_map_fds(c, fixed, BX_ARRAY_SIZE(fixed), BX_KVM_FD_DISK0, fds, FDS_MAX);
 }
 
 static int spawn(const struct bx_vmm_config *c, const char *program, const struct bx_strv *argv,
                  const struct child_ends *e, struct bx_kvm_proc *p, boxlite_error **err)
 {
     static const char *const env[] = {NULL};
+    rlim_t largest = bx_engine_file_limit(c, c->memory /* a snapshot's */);
     const struct bx_spawn_limit limits[] = {
         {RLIMIT_CORE, {0, 0}},
         {RLIMIT_NOFILE, {NOFILE, NOFILE}},
-        {RLIMIT_FSIZE, {largest_disk(c), largest_disk(c)}},
+        {RLIMIT_FSIZE, {largest, largest}},
     };
-    struct bx_spawn_fd fds[BX_KVM_FD_DISK0 + BX_KVM_DISKS_MAX];
+    struct bx_spawn_fd fds[FDS_MAX];
     struct bx_engine_jail jail;
 
     bx_engine_jail_prepare(&jail, false);

@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/spawn.h"
+#include "vmm/handover.h"
 #include "vmm/jail.h"
 #include "vmm/tsc.h"
 
@@ -86,14 +87,12 @@ static int copy_to_memory(int fd, off_t size)
 static int open_input(const char *path, const char *what, bool other_user, int *ret,
                       boxlite_error **err)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_close_ int fd = -1;
     struct stat st;
+    int r = bx_engine_open_input(path, what, &fd, &st, err);
 
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        return bx_fail_errno(err, BOXLITE_E_IO, errno, "opening the %s %s", what, path);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return bx_fail(err, BOXLITE_E_INVALID, "the %s %s is not a regular file", what, path);
+    if (r < 0) {
+        return r;
     }
     if (other_user && !(st.st_mode & S_IROTH)) {
         int copy = copy_to_memory(fd, st.st_size);
@@ -130,21 +129,6 @@ static int make_channels(struct child_ends *e, struct bx_qemu_proc *p, boxlite_e
     return r < 0 ? bx_fail_errno(err, BOXLITE_E_IO, r, "making the engine's channels") : 0;
 }
 
-/* The size that no file of QEMU's may grow beyond. */
-static rlim_t largest_disk(const struct bx_vmm_config *c)
-{
-    rlim_t largest = 0;
-    struct stat st;
-
-    for (size_t i = 0; i < c->ndisks; i++) {
-        if (!c->disks[i].read_only && fstat(c->disks[i].fd, &st) == 0 &&
-            (rlim_t)st.st_size > largest) {
-            largest = (rlim_t)st.st_size;
-        }
-    }
-    return largest;
-}
-
 static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
                       struct bx_spawn_fd *fds)
 {
@@ -158,17 +142,8 @@ static size_t map_fds(const struct bx_vmm_config *c, const struct child_ends *e,
         {e->kernel, CHILD_KERNEL},
         {e->initramfs, CHILD_INITRAMFS},
     };
-    size_t n = 0;
 
-    for (size_t i = 0; i < BX_ARRAY_SIZE(fixed); i++) {
-        if (fixed[i].from >= 0) {
-            fds[n++] = fixed[i];
-        }
-    }
-    for (size_t i = 0; i < c->ndisks && n < FDS_MAX; i++) {
-        fds[n++] = (struct bx_spawn_fd){c->disks[i].fd, CHILD_DISK0 + (int)i};
-    }
-    return n;
+    return bx_engine_map_fds(c, fixed, BX_ARRAY_SIZE(fixed), CHILD_DISK0, fds, FDS_MAX);
 }
 
 static int spawn(const struct bx_vmm_config *c, const char *program, char *const *argv,
@@ -176,10 +151,11 @@ static int spawn(const struct bx_vmm_config *c, const char *program, char *const
                  boxlite_error **err)
 {
     static const char *const env[] = {"LC_ALL=C", "HOME=/", NULL};
+    rlim_t largest = bx_engine_file_limit(c, 0);
     const struct bx_spawn_limit limits[] = {
         {RLIMIT_CORE, {0, 0}},
         {RLIMIT_NOFILE, {NOFILE, NOFILE}},
-        {RLIMIT_FSIZE, {largest_disk(c), largest_disk(c)}},
+        {RLIMIT_FSIZE, {largest, largest}},
     };
     struct bx_spawn_fd fds[FDS_MAX];
     const struct bx_spawn spec = {
